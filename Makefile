@@ -1,0 +1,44 @@
+# `make demo` and `make test` need Python 3.11 or later and make, nothing else; everything goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test slow seeds lint clean
+
+demo: $(VENV)/.installed
+	$(BIN)/popcd demo
+
+test: $(VENV)/.tested
+	$(BIN)/pytest --cov --cov-report=term
+
+slow: $(VENV)/.tested
+	$(BIN)/pytest -m slow
+
+seeds: $(VENV)/.tested
+	$(BIN)/pytest -m statistical --seeds 0-99
+
+lint: $(VENV)/.linted
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "popcd needs Python 3.11 or later; name one with make PYTHON=/path/to/python3.x" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.linted: $(VENV)/.tested
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	touch $@

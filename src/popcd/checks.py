@@ -1,0 +1,67 @@
+"""Checks of what users hand in: each says what was wrong, what was expected and what was seen."""
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def positive_int(name: str, value: Any) -> int:
+    """`value` as an int of at least 1."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number of at least 1, got {value!r}") from None
+    if isinstance(value, bool) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return number
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """`value` if it is one of the known words."""
+    known = tuple(known)
+    if value not in known:
+        raise ValueError(f"unknown {name} {value!r}: expected one of {', '.join(known)}")
+    return value
+
+
+def real_array(name: str, value: Any, ndim: int) -> np.ndarray | jax.Array:
+    """`value` as a finite real array of `ndim` axes; NumPy input becomes a read-only copy, a JAX array stays."""
+    array = value if isinstance(value, jax.Array) else np.array(value)
+    if array.dtype.kind not in "iuf" and not jax.numpy.issubdtype(array.dtype, jax.numpy.floating):
+        raise TypeError(f"{name} must hold real numbers, got an array of dtype {array.dtype}")
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} axis/axes, got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}")
+    if isinstance(array, jax.core.Tracer):
+        return array
+    bad = ~np.isfinite(np.asarray(array))
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must be finite, got {np.asarray(array)[where]} at index {where} ({bad.sum()} in all)")
+    if isinstance(array, np.ndarray):
+        array = array if array.dtype.kind == "f" else array.astype(np.float64)
+        array.setflags(write=False)
+    return array
+
+
+def binary_matrix(name: str, value: Any, n_visible: int | None = None) -> np.ndarray:
+    """`value` as a rows x visible `uint8` matrix of zeros and ones; nothing but exact 0 and 1 is accepted."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold zeros and ones as bool, int or float, got dtype {array.dtype}")
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(f"{name} must be a non-empty matrix, rows x visible, got shape {array.shape}")
+    bad = (array != 0) & (array != 1)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} must hold only 0 and 1, got {array[row, column]} at row {row}, column {column} ({bad.sum()} such "
+            f"values in all); binarise it first, for example with `data > 0.5`"
+        )
+    if n_visible is not None and array.shape[1] != n_visible:
+        raise ValueError(f"{name} has {array.shape[1]} columns, but the machine has {n_visible} visible units")
+    return array.astype(np.uint8)

@@ -1,0 +1,108 @@
+"""`load`: one door to every data set."""
+
+from dataclasses import dataclass
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from popcd.checks import binary_matrix
+from popcd.datasets.synthetic import artificial_modes, bars_and_stripes
+
+NAMES = ("bars-and-stripes", "artificial-modes", "letters", "mnist")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """`train` and `test` (or None) as rows x visible `uint8` of zeros and ones, and a name."""
+
+    name: str
+    train: np.ndarray
+    test: np.ndarray | None = None
+
+
+def load(source: Any, **options: Any) -> Dataset:
+    """A data set by name, from a `.npz` or `.npy` file, or from an array.
+
+    Parameters
+    ----------
+    source : one of
+
+        - "bars-and-stripes": options size=4, noise=0.0, seed=0;
+        - "artificial-modes": options size=16, noise=0.001, seed=0, rows=10_000;
+        - "letters": 52,152 handwritten letters of 16 x 8 pixels (R. Kassel, B. Taskar). Option test_fold=0 names the
+          fold (0 to 9) held out as `test`; None trains on all rows, as the paper does;
+        - "mnist": 60,000 + 10,000 digits of 28 x 28 pixels, pixel > 127 (LeCun, Cortes, Burges);
+        - the path of a `.npz` with an array `train` (and `test`) or a single array, or of a `.npy`;
+        - an array, rows x visible.
+
+    Everything must hold exact zeros and ones; nothing is cast or clipped.
+
+    Examples
+    --------
+    >>> load("bars-and-stripes").train.shape
+    (32, 16)
+    >>> import numpy as np
+    >>> load(np.eye(3)).train.dtype
+    dtype('uint8')
+    """
+    if isinstance(source, str | PathLike):
+        builders = {
+            "bars-and-stripes": lambda **o: Dataset("bars-and-stripes", bars_and_stripes(**o)),
+            "artificial-modes": lambda **o: Dataset("artificial-modes", artificial_modes(**o)),
+            "letters": _letters,
+            "mnist": _mnist,
+        }
+        if source in builders:
+            return builders[str(source)](**options)
+        if Path(source).suffix in (".npz", ".npy"):
+            _no_options(options, str(source))
+            return _from_file(Path(source))
+        raise ValueError(f"unknown data set {str(source)!r}: expected one of {', '.join(NAMES)}, or a .npz or .npy file")
+    _no_options(options, "an array")
+    return Dataset("array", binary_matrix("data", source))
+
+
+def _no_options(options: dict[str, Any], source: str) -> None:
+    if options:
+        raise TypeError(f"{source} takes no options, got {', '.join(options)}")
+
+
+def _shipped(name: str) -> dict[str, np.ndarray]:
+    """The arrays of a file of the package; images are packed eight pixels to a byte."""
+    with resources.files("popcd.datasets").joinpath("data", f"{name}.npz").open("rb") as file:
+        return dict(np.load(file, allow_pickle=False))
+
+
+def _letters(test_fold: int | None = 0) -> Dataset:
+    arrays = _shipped("letters")
+    images, fold = np.unpackbits(arrays["images"], axis=1), arrays["fold"]
+    if test_fold is None:
+        return Dataset("letters", images)
+    if test_fold not in range(10):
+        raise ValueError(f"test_fold must be a fold from 0 to 9, or None to train on all rows, got {test_fold!r}")
+    return Dataset("letters", images[fold != test_fold], images[fold == test_fold])
+
+
+def _mnist() -> Dataset:
+    arrays = _shipped("mnist")
+    return Dataset("mnist", np.unpackbits(arrays["train"], axis=1), np.unpackbits(arrays["test"], axis=1))
+
+
+def _from_file(path: Path) -> Dataset:
+    try:
+        content = np.load(path, allow_pickle=False)
+        arrays = {"train": content} if path.suffix == ".npy" else dict(content)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # NumPy raises half a dozen kinds on damaged files
+        raise ValueError(f"{path} is not a readable {path.suffix} file of plain arrays: {error}") from error
+    if "train" not in arrays and len(arrays) == 1:
+        arrays = {"train": next(iter(arrays.values()))}
+    if "train" not in arrays:
+        raise ValueError(f"{path} must hold an array named train, or a single array, got {', '.join(arrays) or 'none'}")
+    train = binary_matrix(f"{path} (train)", arrays["train"])
+    test = binary_matrix(f"{path} (test)", arrays["test"], train.shape[1]) if "test" in arrays else None
+    return Dataset(path.stem, train, test)

@@ -1,0 +1,45 @@
+"""What an estimator is: a name, its settings, and a pair of functions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from popcd.particles import Particles
+from popcd.rbm import RBM
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Where the negative particles and their log-weights come from. Two with the same settings are equal.
+
+    name, settings : what it is, as words; `str()` gives a label.
+    init : `init(key, rbm, batch) -> state`, before the first step.
+    step : `step(key, state, rbm, batch) -> (state, Particles)`. Chains that start at data start at the rows of `batch`.
+    n_starts : how many rows chains start at, when that is not the size of the batch; `popcd.train` then hands over
+        further training rows behind those of the batch.
+    """
+
+    name: str
+    settings: tuple[tuple[str, Any], ...]
+    init: Callable[[Array, RBM, ArrayLike], Any] = field(compare=False, repr=False)
+    step: Callable[[Array, Any, RBM, ArrayLike], tuple[Any, Particles]] = field(compare=False, repr=False)
+    n_starts: int | None = None
+
+    def __str__(self) -> str:
+        words = [f"{key}={value}" for key, value in self.settings if value is not None]
+        return f"{self.name}({', '.join(words)})"
+
+
+def stateless(key: Array, rbm: RBM, batch: ArrayLike) -> None:
+    """The `init` of an estimator that carries nothing from step to step."""
+    return None
+
+
+def start_at(rbm: RBM, batch: ArrayLike, n: int | None) -> Array:
+    """The first `n` rows of the batch as starts of chains, from its beginning again where it has fewer; None is all."""
+    rows = jnp.asarray(batch, rbm.dtype)
+    return rows if n is None or n == len(rows) else jnp.resize(rows, (n, rows.shape[1]))

@@ -1,0 +1,73 @@
+"""The one gradient of the mean log-likelihood, and the change of coordinates that centres it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from popcd.particles import Particles
+from popcd.rbm import RBM, unchecked
+
+
+def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
+    """Estimate of the gradient of the mean log-likelihood of `batch`, in the shape of an RBM (uphill).
+
+    With f(v) the derivatives of -F(v), that is `v p(h|v)'` for the weights, `v` and `p(h|v)` for the biases,
+
+        gradient = mean_batch f(v) - sum_i weights_i f(v_i).
+
+    Hidden units are integrated out (Rao-Blackwellised) on both sides, or taken as given where particles are pairs.
+    The batch is rows x visible. Whether the estimate is biased depends on the particles alone.
+
+    Examples
+    --------
+    >>> import jax, popcd
+    >>> data = popcd.datasets.load("bars-and-stripes").train
+    >>> rbm = popcd.RBM.create(16, 16)
+    >>> _, particles = popcd.exact().step(jax.random.key(0), None, rbm, data)
+    >>> gradient(rbm, data, particles).weights.shape
+    (16, 16)
+    """
+    visible = jnp.asarray(batch, rbm.dtype)
+    hidden = jax.nn.sigmoid(rbm.hidden_logits(visible))
+    model_hidden = particles.hidden
+    if model_hidden is None:
+        model_hidden = jax.nn.sigmoid(rbm.hidden_logits(particles.visible))
+    weighted = particles.weights[:, None] * particles.visible
+    return unchecked(
+        weights=visible.T @ hidden / len(visible) - weighted.T @ model_hidden,
+        visible_bias=visible.mean(axis=0) - weighted.sum(axis=0),
+        hidden_bias=hidden.mean(axis=0) - particles.weights @ model_hidden,
+    )
+
+
+class Offsets(NamedTuple):
+    """What centring subtracts: `visible` (mu, the data means) and `hidden` (lambda, running hidden means)."""
+
+    visible: Array
+    hidden: Array
+
+
+def to_centred(plain: RBM, offsets: Offsets) -> RBM:
+    """A gradient in the coordinates of the centred machine (Melchior, Fischer, Wiskott 2016).
+
+    The centred energy `-(v - mu)'W(h - lambda) - v'b~ - h'c~` describes the same machine with
+    `b = b~ - W lambda` and `c = c~ - W'mu`; the chain rule gives the derivative by W at fixed b~, c~.
+    """
+    weights = (
+        plain.weights
+        - jnp.outer(offsets.visible, plain.hidden_bias)
+        - jnp.outer(plain.visible_bias, offsets.hidden)
+    )
+    return unchecked(weights, plain.visible_bias, plain.hidden_bias)
+
+
+def from_centred(change: RBM, offsets: Offsets) -> RBM:
+    """A change of the centred machine's parameters as a change of the plain ones."""
+    return unchecked(
+        weights=change.weights,
+        visible_bias=change.visible_bias - change.weights @ offsets.hidden,
+        hidden_bias=change.hidden_bias - offsets.visible @ change.weights,
+    )

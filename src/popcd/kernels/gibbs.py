@@ -1,0 +1,50 @@
+"""Block Gibbs sampling: all hidden units given the visible ones, then all visible units given the hidden ones.
+
+    T(v -> v') = sum_h p(h | v) p(v' | h)
+
+Reference: Smolensky (1986). Reversible with respect to p(v); mixes slowly where modes are far apart.
+"""
+
+from typing import NamedTuple
+
+import jax
+from jax import Array
+
+from popcd.checks import positive_int
+from popcd.kernels.kernel import Kernel
+from popcd.prng import bernoulli, fold_in
+from popcd.rbm import RBM
+
+
+class GibbsState(NamedTuple):
+    """`visible`: chains x visible."""
+
+    visible: Array
+
+
+def sweep(key: Array, visible: Array, rbm: RBM) -> tuple[Array, Array]:
+    """One block Gibbs sweep, `h ~ p(h | v)`, `v' ~ p(v | h)`; returns (v', h)."""
+    hidden = bernoulli(fold_in(key, 0), rbm.hidden_logits(visible))
+    return bernoulli(fold_in(key, 1), rbm.visible_logits(hidden)), hidden
+
+
+def sweeps(key: Array, visible: Array, rbm: RBM, n: int) -> Array:
+    """The visible states after `n` sweeps; sweep i uses `fold_in(key, i)`."""
+    return jax.lax.fori_loop(0, n, lambda i, v: sweep(fold_in(key, i), v, rbm)[0], visible)
+
+
+def gibbs(k: int = 1) -> Kernel:
+    """The kernel of `k` block Gibbs sweeps.
+
+    >>> import jax, jax.numpy as jnp, popcd
+    >>> kernel, rbm = gibbs(k=2), popcd.RBM.create(4, 3)
+    >>> state, _ = kernel.step(jax.random.key(0), kernel.init(jnp.zeros((5, 4))), rbm)
+    >>> state.visible.shape
+    (5, 4)
+    """
+    k = positive_int("k", k)
+
+    def step(key: Array, state: GibbsState, rbm: RBM) -> tuple[GibbsState, dict[str, Array]]:
+        return GibbsState(sweeps(key, state.visible, rbm, k)), {}
+
+    return Kernel(GibbsState, step)

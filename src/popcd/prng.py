@@ -1,0 +1,109 @@
+"""Counter-based random bits that fuse with the code around them.
+
+`jax.random` runs the rounds of Threefry-2x32 (Salmon et al. 2011) in a rolled loop on CPU, which writes every
+round to memory. Here the twenty rounds are unrolled `uint32` arithmetic, so XLA fuses them with the
+sigmoid and the comparison that follow. The bits are those of `jax.random.bits` and `jax.random.fold_in`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA
+_STREAMS = ("init", "data", "chain", "evaluation")
+
+
+def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
+    """Encrypt the counter (high, low) with the two words of `key`: Threefry-2x32, 20 rounds."""
+    words = jax.random.key_data(key)
+    k0, k1 = words[0], words[1]
+    schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(_PARITY))
+    x0, x1 = high + k0, low + k1
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = ((x1 << rotation) | (x1 >> (32 - rotation))) ^ x0
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+    return x0, x1
+
+
+def fold_in(key: Array, number: int | Array) -> Array:
+    """The key numbered `number` (uint32) under `key`; equals `jax.random.fold_in`.
+
+    >>> import jax
+    >>> key = jax.random.key(0)
+    >>> bool((fold_in(key, 7) == jax.random.fold_in(key, 7)).all())
+    True
+    """
+    words = _threefry(key, jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32))
+    return jax.random.wrap_key_data(jnp.stack(words))
+
+
+def stream(key: Array, name: Literal["init", "data", "chain", "evaluation"]) -> Array:
+    """The key of a named stream, so that no two uses of one seed ever share bits."""
+    return fold_in(key, _STREAMS.index(name))
+
+
+def bits(key: Array, shape: Sequence[int]) -> Array:
+    """Random `uint32` words: word i encrypts the counter i. Equals `jax.random.bits(key, shape)`.
+
+    Parameters
+    ----------
+    key : typed PRNG key (`jax.random.key`).
+    shape : shape of the result, fewer than 2**32 words.
+
+    Examples
+    --------
+    >>> import jax
+    >>> key = jax.random.key(0)
+    >>> bool((bits(key, (3, 5)) == jax.random.bits(key, (3, 5))).all())
+    True
+    """
+    shape = tuple(shape)
+    if math.prod(shape) >= 2**32:
+        raise ValueError(f"one key gives fewer than 2**32 words; shape {shape} asks for {math.prod(shape)}")
+    index = jnp.zeros(shape, jnp.uint32)
+    stride = 1
+    for axis in reversed(range(len(shape))):
+        index = index + jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * jnp.uint32(stride)
+        stride *= shape[axis]
+    x0, x1 = _threefry(key, jnp.zeros(shape, jnp.uint32), index)
+    return x0 ^ x1
+
+
+def uniform(key: Array, shape: Sequence[int], dtype: Any = jnp.float32) -> Array:
+    """Midpoints of 2**31 equal cells of (0, 1), each as likely: never 0, and fine-grained near it."""
+    whole = (bits(key, shape) >> 1).astype(jnp.int32).astype(dtype)
+    return whole * 2.0**-31 + 2.0**-32
+
+
+def bernoulli(key: Array, logits: Array) -> Array:
+    """Draw 0 or 1 with P(1) = 1 / (1 + exp(-logits)).
+
+    The likelier value is flipped with probability z / (1 + z), z = exp(-abs(logits)). Both tails are therefore compared near
+    zero, where a float is finest: each probability is met to 2**-32, also those close to 1.
+
+    Parameters
+    ----------
+    key : typed PRNG key.
+    logits : any shape, floating.
+
+    Returns
+    -------
+    Zeros and ones in the shape and dtype of `logits`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> bernoulli(jax.random.key(0), jnp.array([-40.0, 40.0])).tolist()
+    [0.0, 1.0]
+    """
+    z = jnp.exp(-jnp.abs(logits))
+    flip = uniform(key, logits.shape, logits.dtype) * (1 + z) < z
+    return ((logits > 0) != flip).astype(logits.dtype)

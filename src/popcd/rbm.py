@@ -1,0 +1,163 @@
+"""The binary Restricted Boltzmann Machine: three arrays and the formulas that follow from its energy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from popcd.checks import binary_matrix, positive_int, real_array
+
+_MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)) without overflow."""
+    return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+
+@dataclass(frozen=True, eq=False)
+class RBM:
+    """A binary RBM, `p(v, h) = exp(v'Wh + v'b + h'c) / Z`; a frozen pytree.
+
+    Parameters
+    ----------
+    weights : visible x hidden, the W of the energy.
+    visible_bias : one number per visible unit, b.
+    hidden_bias : one number per hidden unit, c.
+
+    NumPy arrays are copied and keep their precision; computation is in float32 unless JAX's 64-bit mode is on. All methods
+    take states with the batch axis first and the units last, as any numeric dtype.
+
+    References
+    ----------
+    Smolensky (1986), Information processing in dynamical systems: foundations of harmony theory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rbm = RBM(weights=np.zeros((3, 2)), visible_bias=np.zeros(3), hidden_bias=np.zeros(2))
+    >>> rbm.n_visible, rbm.n_hidden
+    (3, 2)
+    >>> rbm.free_energy(np.ones((1, 3))).round(4).tolist()  # -2 log 2
+    [-1.3863]
+    """
+
+    weights: Any
+    visible_bias: Any
+    hidden_bias: Any
+
+    def __post_init__(self) -> None:
+        for name, ndim in (("weights", 2), ("visible_bias", 1), ("hidden_bias", 1)):
+            object.__setattr__(self, name, real_array(name, getattr(self, name), ndim))
+        expected = (len(self.visible_bias), len(self.hidden_bias))
+        if self.weights.shape != expected:
+            raise ValueError(
+                f"weights must be visible x hidden = {expected} to fit biases of these lengths, got {self.weights.shape}"
+            )
+
+    @classmethod
+    def create(cls, n_visible: int, n_hidden: int, seed: int = 0, data: Any = None) -> "RBM":
+        """A machine to start training from.
+
+        Without data, every parameter, biases included, is uniform in (-0.1, 0.1), as in the paper's experiments. With data, the weights
+        are normal with standard deviation 0.01, the visible biases are the logits of the data means (kept 0.001 away
+        from 0 and 1) and the hidden biases are zero (Hinton 2012, A practical guide to training RBMs).
+
+        >>> RBM.create(n_visible=16, n_hidden=8, seed=0).weights.shape
+        (16, 8)
+        >>> import numpy as np
+        >>> RBM.create(2, 3, data=np.array([[0, 1], [1, 1], [0, 1], [0, 1]])).visible_bias.round(2).tolist()
+        [-1.1, 6.91]
+        """
+        shape = positive_int("n_visible", n_visible), positive_int("n_hidden", n_hidden)
+        keys = jax.random.split(jax.random.key(seed), 3)
+        if data is None:
+            shapes = (shape, shape[:1], shape[1:])
+            return cls(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
+        means = binary_matrix("data", data, n_visible).mean(axis=0).clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
+        bias = jnp.asarray(np.log(means) - np.log1p(-means))
+        return cls(0.01 * jax.random.normal(keys[0], shape), bias, jnp.zeros(shape[1]))
+
+    @property
+    def n_visible(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def n_hidden(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype JAX computes in: that of the weights, float32 at most unless 64-bit mode is on."""
+        return jnp.result_type(self.weights)
+
+    def hidden_logits(self, visible: ArrayLike) -> Array:
+        """`v'W + c`: the logits of p(h = 1 | v); (..., visible) to (..., hidden)."""
+        return _affine(visible, self.weights, self.hidden_bias, self.dtype)
+
+    def visible_logits(self, hidden: ArrayLike) -> Array:
+        """`Wh + b`: the logits of p(v = 1 | h); (..., hidden) to (..., visible)."""
+        return _affine(hidden, jnp.transpose(self.weights), self.visible_bias, self.dtype)
+
+    def energy(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
+        """`E(v, h) = -v'Wh - v'b - h'c`; (..., visible) and (..., hidden) to (...)."""
+        visible, hidden = jnp.asarray(visible, self.dtype), jnp.asarray(hidden, self.dtype)
+        return -jnp.sum(visible * self.visible_logits(hidden), axis=-1) - hidden @ self.hidden_bias
+
+    def free_energy(self, visible: ArrayLike) -> Array:
+        """`F(v) = -log sum_h exp(-E(v, h)) = -v'b - sum_j softplus(c_j + (v'W)_j)`; (..., visible) to (...)."""
+        visible = jnp.asarray(visible, self.dtype)
+        return -visible @ self.visible_bias - jnp.sum(softplus(self.hidden_logits(visible)), axis=-1)
+
+    def log_prob_visible(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
+        """`log p(v | h) = sum_i v_i y_i - softplus(y_i)`, y = Wh + b; (..., visible) and (..., hidden) to (...)."""
+        logits = self.visible_logits(hidden)
+        return jnp.sum(jnp.asarray(visible, self.dtype) * logits - softplus(logits), axis=-1)
+
+    def mirror(self) -> "RBM":
+        """The same distribution with the two sides swapped: what holds for visible units serves hidden ones.
+
+        >>> RBM.create(3, 2).mirror().weights.shape
+        (2, 3)
+        """
+        return unchecked(jnp.transpose(self.weights), self.hidden_bias, self.visible_bias)
+
+    def anneal(self, beta: ArrayLike, base_bias: ArrayLike | None = None) -> "RBM":
+        """The machine between a base-rate model (beta = 0) and this one (beta = 1).
+
+        `log p~_beta(v, h) = (1 - beta) v'b0 - beta E(v, h)`: an RBM again, with weights `beta W` and biases
+        `(1 - beta) b0 + beta b` and `beta c`. The base-rate model has independent visible units with
+        logits `base_bias` = b0 (zero, the uniform distribution, by default) and fair hidden units.
+
+        >>> rbm = RBM.create(3, 2)
+        >>> float(abs(rbm.anneal(0.0).weights).max())
+        0.0
+        """
+        beta = jnp.asarray(beta, self.dtype)
+        base = jnp.zeros_like(self.visible_bias) if base_bias is None else jnp.asarray(base_bias, self.dtype)
+        return unchecked(beta * self.weights, (1 - beta) * base + beta * self.visible_bias, beta * self.hidden_bias)
+
+
+def _affine(states: ArrayLike, matrix: Any, bias: Any, dtype: Any) -> Array:
+    product = jnp.asarray(states, dtype) @ matrix
+    return product + jnp.expand_dims(bias, tuple(range(product.ndim - 1)))
+
+
+def unchecked(weights: Any, visible_bias: Any, hidden_bias: Any) -> RBM:
+    """An RBM-shaped triple without checks: gradients, updates, and what transformations put into a pytree."""
+    rbm = object.__new__(RBM)
+    object.__setattr__(rbm, "weights", weights)
+    object.__setattr__(rbm, "visible_bias", visible_bias)
+    object.__setattr__(rbm, "hidden_bias", hidden_bias)
+    return rbm
+
+
+jax.tree_util.register_pytree_node(
+    RBM,
+    lambda rbm: ((rbm.weights, rbm.visible_bias, rbm.hidden_bias), None),
+    lambda _, children: unchecked(*children),
+)

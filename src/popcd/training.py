@@ -1,0 +1,281 @@
+"""Training: gradient ascent on the mean log-likelihood in compiled chunks of updates."""
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jax.typing import ArrayLike
+
+from popcd.checks import binary_matrix, positive_int
+from popcd.epochs import Epochs
+from popcd.estimators import Estimator
+from popcd.evaluation import log_likelihood
+from popcd.gradient import Offsets, from_centred, gradient, to_centred
+from popcd.prng import fold_in, stream
+from popcd.rbm import RBM, unchecked
+
+_CHUNK = 100
+_SLIDING = 0.01  # how fast the hidden offsets of centring follow the hidden means (Melchior et al. 2016)
+_LOW_ESS = 0.02
+_EVALUATED_UNITS = 20
+
+
+class TrainState(NamedTuple):
+    """All that the next update needs besides the seed and the data."""
+
+    step: Array
+    rbm: RBM
+    optimizer: Any
+    estimator: Any
+    offsets: Offsets
+
+
+@dataclass(frozen=True)
+class Run:
+    """What training gives back: the machine, arrays by name (one row per evaluation), and the state to go on from."""
+
+    rbm: RBM
+    history: dict[str, np.ndarray]
+    state: TrainState
+
+
+class TrainingDiverged(ArithmeticError):
+    """Parameters became non-finite at update `step`; `run` ends with the last update before it."""
+
+    def __init__(self, step: int, run: Run):
+        super().__init__(
+            f"parameters became non-finite at update {step}; the machine after update {step - 1} is kept in `.run` of this "
+            "error. A smaller learning rate or gradient clipping usually helps."
+        )
+        self.step, self.run = step, run
+
+
+class LowESSWarning(UserWarning):
+    """Almost all weight lies on a few particles."""
+
+
+def train(
+    rbm: RBM,
+    data: ArrayLike,
+    estimator: Estimator,
+    *,
+    iterations: int,
+    batch_size: int,
+    learning_rate: float | optax.Schedule = 0.1,
+    optimizer: optax.GradientTransformation | None = None,
+    weight_decay: float = 0.0,
+    centered: bool = False,
+    seed: int = 0,
+    evaluate_every: int | None = None,
+    evaluate: Callable[[RBM], Mapping[str, float]] | None = None,
+    resume: TrainState | None = None,
+) -> Run:
+    """Climb the mean log-likelihood of `data`: `theta <- theta + rate * gradient`, one batch per update.
+
+    Rows are shuffled anew for every epoch. Batches follow each other through the epochs without a gap, so each is full and
+    each row is seen once per epoch also where the size does not divide the number of rows.
+
+    Parameters
+    ----------
+    rbm : where to start, see `RBM.create`.
+    data : rows x visible of zeros and ones.
+    estimator : `popcd.cd()`, `popcd.pcd()`, `popcd.pt()`, `popcd.pop_cd()` or `popcd.exact()`.
+    iterations : number of updates in all (with `resume`: counted from the very first).
+    batch_size : rows per update.
+    learning_rate : a number or an Optax schedule, for plain gradient ascent.
+    optimizer : any Optax transformation, in place of plain gradient ascent at `learning_rate`.
+    weight_decay : this much of the weights is subtracted from their gradient; biases do not decay.
+    centered : make the updates in the coordinates of the centred machine (Melchior, Fischer, Wiskott 2016).
+    seed : the same seed gives the same run.
+    evaluate_every : updates between two evaluations; None evaluates nothing.
+    evaluate : returns named numbers for a machine; by default the exact mean log-likelihood of `data`.
+    resume : the `state` of an earlier run with the same arguments; continues it bit for bit.
+
+    Returns
+    -------
+    Run, whose history has `step`, means over the updates since the last row of `ess`, `largest_weight`,
+    `gradient_norm` and what the estimator's kernel reports, and what `evaluate` returns (`log_likelihood` by default).
+
+    Raises
+    ------
+    TrainingDiverged
+        When parameters become non-finite. The error holds the run up to the last good update.
+
+    Examples
+    --------
+    >>> import popcd
+    >>> data = popcd.datasets.load("bars-and-stripes").train
+    >>> rbm = popcd.RBM.create(n_visible=16, n_hidden=8, seed=0)
+    >>> run = popcd.train(rbm, data, popcd.pop_cd(), iterations=200, batch_size=32, evaluate_every=100)
+    >>> run.history["step"].tolist(), run.history["log_likelihood"].shape
+    ([100, 200], (2,))
+    """
+    rows = binary_matrix("data", data, rbm.n_visible)
+    iterations = positive_int("iterations", iterations)
+    batch_size = positive_int("batch_size", batch_size)
+    if batch_size > len(rows):
+        raise ValueError(f"batch_size must be at most the number of rows, {len(rows)}, got {batch_size}")
+    evaluate, interval = _evaluation(rbm, rows, evaluate, evaluate_every)
+    plan = _Plan(estimator, _optimizer(optimizer, learning_rate, weight_decay), batch_size, centered, len(rows))
+    on_device = jnp.asarray(rows)
+    root = jax.random.key(seed)
+    state = _init(root, rbm, on_device, plan) if resume is None else resume
+
+    history: dict[str, list[Any]] = {"step": []}
+    watch = _EssWatch(str(estimator))
+    while (start := int(state.step)) < iterations:
+        stop = min(start - start % interval + interval, iterations)
+        before = state
+        state, means = plan.advance(before, stop, on_device, root)
+        if not _finite(state.rbm):
+            step, good = _last_good(plan, before, stop, on_device, root)
+            raise TrainingDiverged(step, Run(good.rbm, _arrays(history), good))
+        watch.see(stop - start, float(means.pop("ess_fraction")), float(means["ess"]), stop)
+        for name, value in {"step": stop, **means, **evaluate(state.rbm)}.items():
+            history.setdefault(name, []).append(value)
+    return Run(state.rbm, _arrays(history), state)
+
+
+class _Plan(NamedTuple):
+    """What is fixed when the chunk is compiled; equal plans share one compiled program."""
+
+    estimator: Estimator
+    optimizer: optax.GradientTransformation
+    batch_size: int
+    centered: bool
+    n_rows: int
+
+    def advance(self, state: TrainState, stop: int, data: Array, root: Array) -> tuple[TrainState, dict[str, Array]]:
+        seen = int(state.step) * self.batch_size
+        return _chunk(state, stop, seen // self.n_rows, seen % self.n_rows, data, root, self)
+
+
+def _init(root: Array, rbm: RBM, data: Array, plan: _Plan) -> TrainState:
+    rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
+    n_starts = max(plan.batch_size, plan.estimator.n_starts or 0)
+    epochs = Epochs(stream(root, "data"), plan.n_rows, shuffle=plan.batch_size < plan.n_rows)
+    starts = data[epochs.rows(epochs.begin(0, 0), n_starts)]
+    chains = plan.estimator.init(stream(root, "init"), rbm, starts)
+    offsets = Offsets(data.mean(axis=0, dtype=rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
+    return TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets)
+
+
+@functools.partial(jax.jit, static_argnames="plan")
+def _chunk(
+    state: TrainState, stop: Array, epoch: Array, position: Array, data: Array, root: Array, plan: _Plan
+) -> tuple[TrainState, dict[str, Array]]:
+    """Updates until step `stop`; returns the new state and the mean of what was measured on the way."""
+    epochs = Epochs(stream(root, "data"), plan.n_rows, shuffle=plan.batch_size < plan.n_rows)
+    chain = stream(root, "chain")
+    n_rows = max(plan.batch_size, plan.estimator.n_starts or 0)
+
+    def body(_: Array, carry: tuple[TrainState, Any, Any]) -> tuple[TrainState, Any, Any]:
+        state, place, totals = carry
+        rows = data[epochs.rows(place, n_rows)]
+        state, measured = _update(fold_in(chain, state.step), state, rows, plan)
+        return state, epochs.advance(place, plan.batch_size), jax.tree.map(jnp.add, totals, measured)
+
+    place = epochs.begin(epoch, position)
+    measured = jax.eval_shape(lambda s: _update(chain, s, data[epochs.rows(place, n_rows)], plan)[1], state)
+    totals = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
+    start = state.step
+    state, _, totals = jax.lax.fori_loop(start, stop, body, (state, place, totals))
+    return state, jax.tree.map(lambda total: total / (stop - start).astype(total.dtype), totals)
+
+
+def _update(key: Array, state: TrainState, rows: Array, plan: _Plan) -> tuple[TrainState, dict[str, Array]]:
+    rbm, offsets, batch = state.rbm, state.offsets, rows[: plan.batch_size]
+    chains, particles = plan.estimator.step(key, state.estimator, rbm, rows)
+    uphill = gradient(rbm, batch, particles)
+    measured = {
+        "ess": particles.ess,
+        "ess_fraction": particles.ess / len(particles.log_weights),
+        "largest_weight": particles.largest_weight,
+        "gradient_norm": optax.tree.norm(uphill),
+        **particles.info,
+    }
+    if plan.centered:
+        hidden = jax.nn.sigmoid(rbm.hidden_logits(batch)).mean(axis=0)
+        offsets = Offsets(offsets.visible, offsets.hidden + _SLIDING * (hidden - offsets.hidden))
+        uphill = to_centred(uphill, offsets)
+    change, optimizer = plan.optimizer.update(jax.tree.map(jnp.negative, uphill), state.optimizer, rbm)
+    if plan.centered:
+        change = from_centred(change, offsets)
+    rbm = optax.apply_updates(rbm, change)
+    return TrainState(state.step + 1, rbm, optimizer, chains, offsets), measured
+
+
+@functools.lru_cache
+def _optimizer(
+    given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule, weight_decay: float
+) -> optax.GradientTransformation:
+    rule = optax.sgd(learning_rate) if given is None else given
+    if not weight_decay:
+        return rule
+    weights_only = unchecked(weights=True, visible_bias=False, hidden_bias=False)
+    return optax.chain(optax.add_decayed_weights(weight_decay, mask=weights_only), rule)
+
+
+def _evaluation(
+    rbm: RBM, data: np.ndarray, evaluate: Callable[[RBM], Mapping[str, float]] | None, every: int | None
+) -> tuple[Callable[[RBM], Mapping[str, float]], int]:
+    if every is None:
+        if evaluate is not None:
+            raise ValueError("evaluate was given without evaluate_every: say how many updates lie between evaluations")
+        return lambda _: {}, _CHUNK
+    every = positive_int("evaluate_every", every)
+    if evaluate is not None:
+        return evaluate, every
+    if min(rbm.n_visible, rbm.n_hidden) > _EVALUATED_UNITS:
+        raise ValueError(
+            f"evaluate_every={every} computes the exact log-likelihood by default, which a {rbm.n_visible} x {rbm.n_hidden} "
+            f"machine does not allow (at most {_EVALUATED_UNITS} units on the smaller side): pass evaluate=, a function of "
+            "the machine that returns named numbers"
+        )
+    return lambda machine: {"log_likelihood": log_likelihood(machine, data).value}, every
+
+
+def _finite(rbm: RBM) -> bool:
+    return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(rbm))
+
+
+def _last_good(plan: _Plan, good: TrainState, stop: int, data: Array, root: Array) -> tuple[int, TrainState]:
+    """Replay a chunk that ended non-finite, halving it: the first bad update and the state before it."""
+    while stop - int(good.step) > 1:
+        middle = (int(good.step) + stop) // 2
+        state, _ = plan.advance(good, middle, data, root)
+        good, stop = (state, stop) if _finite(state.rbm) else (good, middle)
+    return stop, good
+
+
+def _arrays(history: dict[str, list[Any]]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(values) for name, values in history.items()}
+
+
+class _EssWatch:
+    """Warns once when the effective sample size stays below 2 % of the particles over at least 100 updates."""
+
+    def __init__(self, label: str):
+        self.label, self.updates, self.total, self.warned = label, 0, 0.0, False
+
+    def see(self, updates: int, fraction: float, ess: float, step: int) -> None:
+        self.updates += updates
+        self.total += updates * fraction
+        if self.updates < _CHUNK:
+            return
+        mean, self.updates, self.total = self.total / self.updates, 0, 0.0
+        if mean < _LOW_ESS and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{self.label}: the effective sample size was {mean:.2%} of the particles up to update {step} (last {ess:.1f}): "
+                'the gradient rests on a few of them. Use proposal="mixture", more particles (n_particles), or pcd/pt.',
+                LowESSWarning,
+                stacklevel=3,
+            )
