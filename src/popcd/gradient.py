@@ -35,11 +35,12 @@ def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
     model_hidden = particles.hidden
     if model_hidden is None:
         model_hidden = jax.nn.sigmoid(rbm.hidden_logits(particles.visible))
-    weighted = particles.weights[:, None] * particles.visible
+    weights = particles.weights[:, None]
+    weighted = weights * particles.visible
     return unchecked(
         weights=visible.T @ hidden / len(visible) - weighted.T @ model_hidden,
         visible_bias=visible.mean(axis=0) - weighted.sum(axis=0),
-        hidden_bias=hidden.mean(axis=0) - particles.weights @ model_hidden,
+        hidden_bias=hidden.mean(axis=0) - (weights * model_hidden).sum(axis=0),
     )
 
 
@@ -56,11 +57,7 @@ def to_centred(plain: RBM, offsets: Offsets) -> RBM:
     The centred energy `-(v - mu)'W(h - lambda) - v'b~ - h'c~` describes the same machine with
     `b = b~ - W lambda` and `c = c~ - W'mu`; the chain rule gives the derivative by W at fixed b~, c~.
     """
-    weights = (
-        plain.weights
-        - jnp.outer(offsets.visible, plain.hidden_bias)
-        - jnp.outer(plain.visible_bias, offsets.hidden)
-    )
+    weights = plain.weights - jnp.outer(offsets.visible, plain.hidden_bias) - jnp.outer(plain.visible_bias, offsets.hidden)
     return unchecked(weights, plain.visible_bias, plain.hidden_bias)
 
 

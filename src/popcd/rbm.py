@@ -63,9 +63,9 @@ class RBM:
     def create(cls, n_visible: int, n_hidden: int, seed: int = 0, data: Any = None) -> "RBM":
         """A machine to start training from.
 
-        Without data, every parameter, biases included, is uniform in (-0.1, 0.1), as in the paper's experiments. With data, the weights
-        are normal with standard deviation 0.01, the visible biases are the logits of the data means (kept 0.001 away
-        from 0 and 1) and the hidden biases are zero (Hinton 2012, A practical guide to training RBMs).
+        Without data, every parameter, biases included, is uniform in (-0.1, 0.1), as in the paper's experiments. With
+        data, the weights are normal with standard deviation 0.01, the visible biases are the logits of the data means
+        (kept 0.001 away from 0 and 1) and the hidden biases are zero (Hinton 2012, A practical guide to training RBMs).
 
         >>> RBM.create(n_visible=16, n_hidden=8, seed=0).weights.shape
         (16, 8)
@@ -106,12 +106,12 @@ class RBM:
     def energy(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
         """`E(v, h) = -v'Wh - v'b - h'c`; (..., visible) and (..., hidden) to (...)."""
         visible, hidden = jnp.asarray(visible, self.dtype), jnp.asarray(hidden, self.dtype)
-        return -jnp.sum(visible * self.visible_logits(hidden), axis=-1) - hidden @ self.hidden_bias
+        return -jnp.sum(visible * self.visible_logits(hidden), axis=-1) - _dot(hidden, self.hidden_bias)
 
     def free_energy(self, visible: ArrayLike) -> Array:
         """`F(v) = -log sum_h exp(-E(v, h)) = -v'b - sum_j softplus(c_j + (v'W)_j)`; (..., visible) to (...)."""
         visible = jnp.asarray(visible, self.dtype)
-        return -visible @ self.visible_bias - jnp.sum(softplus(self.hidden_logits(visible)), axis=-1)
+        return -_dot(visible, self.visible_bias) - jnp.sum(softplus(self.hidden_logits(visible)), axis=-1)
 
     def log_prob_visible(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
         """`log p(v | h) = sum_i v_i y_i - softplus(y_i)`, y = Wh + b; (..., visible) and (..., hidden) to (...)."""
@@ -145,6 +145,11 @@ class RBM:
 def _affine(states: ArrayLike, matrix: Any, bias: Any, dtype: Any) -> Array:
     product = jnp.asarray(states, dtype) @ matrix
     return product + jnp.expand_dims(bias, tuple(range(product.ndim - 1)))
+
+
+def _dot(states: Array, bias: Any) -> Array:
+    """`states @ bias` as a sum that fuses with its neighbours instead of a matrix product of one column."""
+    return jnp.sum(states * jnp.expand_dims(bias, tuple(range(states.ndim - 1))), axis=-1)
 
 
 def unchecked(weights: Any, visible_bias: Any, hidden_bias: Any) -> RBM:

@@ -4,7 +4,7 @@ import functools
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,27 +14,14 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from popcd.checks import binary_matrix, positive_int
-from popcd.epochs import Epochs
 from popcd.estimators import Estimator
 from popcd.evaluation import log_likelihood
-from popcd.gradient import Offsets, from_centred, gradient, to_centred
-from popcd.prng import fold_in, stream
 from popcd.rbm import RBM, unchecked
+from popcd.updates import Plan, TrainState, init
 
 _CHUNK = 100
-_SLIDING = 0.01  # how fast the hidden offsets of centring follow the hidden means (Melchior et al. 2016)
 _LOW_ESS = 0.02
 _EVALUATED_UNITS = 20
-
-
-class TrainState(NamedTuple):
-    """All that the next update needs besides the seed and the data."""
-
-    step: Array
-    rbm: RBM
-    optimizer: Any
-    estimator: Any
-    offsets: Offsets
 
 
 @dataclass(frozen=True)
@@ -46,7 +33,7 @@ class Run:
     state: TrainState
 
 
-class TrainingDiverged(ArithmeticError):
+class TrainingDivergedError(ArithmeticError):
     """Parameters became non-finite at update `step`; `run` ends with the last update before it."""
 
     def __init__(self, step: int, run: Run):
@@ -105,7 +92,7 @@ def train(
 
     Raises
     ------
-    TrainingDiverged
+    TrainingDivergedError
         When parameters become non-finite. The error holds the run up to the last good update.
 
     Examples
@@ -123,10 +110,10 @@ def train(
     if batch_size > len(rows):
         raise ValueError(f"batch_size must be at most the number of rows, {len(rows)}, got {batch_size}")
     evaluate, interval = _evaluation(rbm, rows, evaluate, evaluate_every)
-    plan = _Plan(estimator, _optimizer(optimizer, learning_rate, weight_decay), batch_size, centered, len(rows))
+    plan = Plan(estimator, _optimizer(optimizer, learning_rate, weight_decay), batch_size, centered, len(rows))
     on_device = jnp.asarray(rows)
     root = jax.random.key(seed)
-    state = _init(root, rbm, on_device, plan) if resume is None else resume
+    state = init(root, rbm, on_device, plan) if resume is None else resume
 
     history: dict[str, list[Any]] = {"step": []}
     watch = _EssWatch(str(estimator))
@@ -136,80 +123,11 @@ def train(
         state, means = plan.advance(before, stop, on_device, root)
         if not _finite(state.rbm):
             step, good = _last_good(plan, before, stop, on_device, root)
-            raise TrainingDiverged(step, Run(good.rbm, _arrays(history), good))
+            raise TrainingDivergedError(step, Run(good.rbm, _arrays(history), good))
         watch.see(stop - start, float(means.pop("ess_fraction")), float(means["ess"]), stop)
         for name, value in {"step": stop, **means, **evaluate(state.rbm)}.items():
             history.setdefault(name, []).append(value)
     return Run(state.rbm, _arrays(history), state)
-
-
-class _Plan(NamedTuple):
-    """What is fixed when the chunk is compiled; equal plans share one compiled program."""
-
-    estimator: Estimator
-    optimizer: optax.GradientTransformation
-    batch_size: int
-    centered: bool
-    n_rows: int
-
-    def advance(self, state: TrainState, stop: int, data: Array, root: Array) -> tuple[TrainState, dict[str, Array]]:
-        seen = int(state.step) * self.batch_size
-        return _chunk(state, stop, seen // self.n_rows, seen % self.n_rows, data, root, self)
-
-
-def _init(root: Array, rbm: RBM, data: Array, plan: _Plan) -> TrainState:
-    rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    n_starts = max(plan.batch_size, plan.estimator.n_starts or 0)
-    epochs = Epochs(stream(root, "data"), plan.n_rows, shuffle=plan.batch_size < plan.n_rows)
-    starts = data[epochs.rows(epochs.begin(0, 0), n_starts)]
-    chains = plan.estimator.init(stream(root, "init"), rbm, starts)
-    offsets = Offsets(data.mean(axis=0, dtype=rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
-    return TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets)
-
-
-@functools.partial(jax.jit, static_argnames="plan")
-def _chunk(
-    state: TrainState, stop: Array, epoch: Array, position: Array, data: Array, root: Array, plan: _Plan
-) -> tuple[TrainState, dict[str, Array]]:
-    """Updates until step `stop`; returns the new state and the mean of what was measured on the way."""
-    epochs = Epochs(stream(root, "data"), plan.n_rows, shuffle=plan.batch_size < plan.n_rows)
-    chain = stream(root, "chain")
-    n_rows = max(plan.batch_size, plan.estimator.n_starts or 0)
-
-    def body(_: Array, carry: tuple[TrainState, Any, Any]) -> tuple[TrainState, Any, Any]:
-        state, place, totals = carry
-        rows = data[epochs.rows(place, n_rows)]
-        state, measured = _update(fold_in(chain, state.step), state, rows, plan)
-        return state, epochs.advance(place, plan.batch_size), jax.tree.map(jnp.add, totals, measured)
-
-    place = epochs.begin(epoch, position)
-    measured = jax.eval_shape(lambda s: _update(chain, s, data[epochs.rows(place, n_rows)], plan)[1], state)
-    totals = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
-    start = state.step
-    state, _, totals = jax.lax.fori_loop(start, stop, body, (state, place, totals))
-    return state, jax.tree.map(lambda total: total / (stop - start).astype(total.dtype), totals)
-
-
-def _update(key: Array, state: TrainState, rows: Array, plan: _Plan) -> tuple[TrainState, dict[str, Array]]:
-    rbm, offsets, batch = state.rbm, state.offsets, rows[: plan.batch_size]
-    chains, particles = plan.estimator.step(key, state.estimator, rbm, rows)
-    uphill = gradient(rbm, batch, particles)
-    measured = {
-        "ess": particles.ess,
-        "ess_fraction": particles.ess / len(particles.log_weights),
-        "largest_weight": particles.largest_weight,
-        "gradient_norm": optax.tree.norm(uphill),
-        **particles.info,
-    }
-    if plan.centered:
-        hidden = jax.nn.sigmoid(rbm.hidden_logits(batch)).mean(axis=0)
-        offsets = Offsets(offsets.visible, offsets.hidden + _SLIDING * (hidden - offsets.hidden))
-        uphill = to_centred(uphill, offsets)
-    change, optimizer = plan.optimizer.update(jax.tree.map(jnp.negative, uphill), state.optimizer, rbm)
-    if plan.centered:
-        change = from_centred(change, offsets)
-    rbm = optax.apply_updates(rbm, change)
-    return TrainState(state.step + 1, rbm, optimizer, chains, offsets), measured
 
 
 @functools.lru_cache
@@ -246,7 +164,7 @@ def _finite(rbm: RBM) -> bool:
     return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(rbm))
 
 
-def _last_good(plan: _Plan, good: TrainState, stop: int, data: Array, root: Array) -> tuple[int, TrainState]:
+def _last_good(plan: Plan, good: TrainState, stop: int, data: Array, root: Array) -> tuple[int, TrainState]:
     """Replay a chunk that ended non-finite, halving it: the first bad update and the state before it."""
     while stop - int(good.step) > 1:
         middle = (int(good.step) + stop) // 2
@@ -274,8 +192,9 @@ class _EssWatch:
         if mean < _LOW_ESS and not self.warned:
             self.warned = True
             warnings.warn(
-                f"{self.label}: the effective sample size was {mean:.2%} of the particles up to update {step} (last {ess:.1f}): "
-                'the gradient rests on a few of them. Use proposal="mixture", more particles (n_particles), or pcd/pt.',
+                f"{self.label}: the effective sample size stayed at {mean:.2%} of the particles (last: {ess:.1f}) up to "
+                f"update {step}, so the gradient rests on a few of them. What helps: pop_cd(proposal='mixture'), more "
+                "particles (n_particles), or pcd() and pt(), which need no weights.",
                 LowESSWarning,
                 stacklevel=3,
             )

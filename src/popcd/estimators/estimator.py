@@ -19,8 +19,8 @@ class Estimator:
     name, settings : what it is, as words; `str()` gives a label.
     init : `init(key, rbm, batch) -> state`, before the first step.
     step : `step(key, state, rbm, batch) -> (state, Particles)`. Chains that start at data start at the rows of `batch`.
-    n_starts : how many rows chains start at, when that is not the size of the batch; `popcd.train` then hands over
-        further training rows behind those of the batch.
+    n_starts : how many chains start at data, when that is not the size of the batch; `popcd.train` then hands over so
+        many training rows, those of the batch first.
     """
 
     name: str

@@ -7,8 +7,8 @@ Replica t samples the machine annealed to beta_t,
 and neighbours exchange their pairs (v, h) with probability `min(1, exp((beta_{t+1} - beta_t)(U_t - U_{t+1})))`,
 first the pairs (0,1), (2,3), ..., then (1,2), (3,4), ...
 
-References: Desjardins, Courville, Bengio, Vincent, Delalleau (2010); Salakhutdinov (2009). Leaves the product of the annealed machines
-as it is; its replica at beta = 1 mixes between modes that block Gibbs sampling does not cross.
+References: Desjardins, Courville, Bengio, Vincent, Delalleau (2010); Salakhutdinov (2009). Leaves the product of the
+annealed machines as it is; its replica at beta = 1 mixes between modes that block Gibbs sampling does not cross.
 """
 
 from collections.abc import Sequence

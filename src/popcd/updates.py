@@ -1,0 +1,104 @@
+"""Compiled chunks of updates: `theta <- theta + optimiser(gradient)`, one batch each."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from popcd.epochs import Epochs, Place
+from popcd.estimators import Estimator
+from popcd.gradient import Offsets, from_centred, gradient, to_centred
+from popcd.prng import fold_in, stream
+from popcd.rbm import RBM
+
+_SLIDING = 0.01  # how fast the hidden offsets of centring follow the hidden means (Melchior et al. 2016)
+
+
+class TrainState(NamedTuple):
+    """All that the next update needs besides the seed and the data."""
+
+    step: Array
+    rbm: RBM
+    optimizer: Any
+    estimator: Any
+    offsets: Offsets
+
+
+class Plan(NamedTuple):
+    """What is fixed when updates are compiled; equal plans share one compiled program."""
+
+    estimator: Estimator
+    optimizer: optax.GradientTransformation
+    batch_size: int
+    centered: bool
+    n_rows: int
+
+    def epochs(self, root: Array) -> Epochs:
+        return Epochs(stream(root, "data"), self.n_rows, shuffle=self.batch_size < self.n_rows)
+
+    def advance(self, state: TrainState, stop: int, data: Array, root: Array) -> tuple[TrainState, dict[str, Array]]:
+        """Updates until step `stop`; Python's integers count the rows seen, which overflow 32 bits in long runs."""
+        seen = int(state.step) * self.batch_size
+        return _chunk(state, stop, seen // self.n_rows, seen % self.n_rows, data, root, self)
+
+
+def init(root: Array, rbm: RBM, data: Array, plan: Plan) -> TrainState:
+    """The state before the first update."""
+    rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
+    epochs = plan.epochs(root)
+    starts = data[epochs.rows(epochs.begin(0, 0), plan.estimator.n_starts or plan.batch_size)]
+    chains = plan.estimator.init(stream(root, "init"), rbm, starts)
+    offsets = Offsets(data.mean(axis=0, dtype=rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
+    return TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets)
+
+
+@functools.partial(jax.jit, static_argnames="plan")
+def _chunk(
+    state: TrainState, stop: Array, epoch: Array, position: Array, data: Array, root: Array, plan: Plan
+) -> tuple[TrainState, dict[str, Array]]:
+    """Updates until step `stop`; returns the new state and the mean of what was measured on the way."""
+    epochs = plan.epochs(root)
+    chain = stream(root, "chain")
+    n_starts = plan.estimator.n_starts or plan.batch_size
+
+    def update(state: TrainState, place: Place) -> tuple[TrainState, dict[str, Array]]:
+        batch = data[epochs.rows(place, plan.batch_size)]
+        starts = data[epochs.rows(place, n_starts)]
+        return _update(fold_in(chain, state.step), state, batch, starts, plan)
+
+    def body(_: Array, carry: tuple[TrainState, Place, Any]) -> tuple[TrainState, Place, Any]:
+        state, place, totals = carry
+        state, measured = update(state, place)
+        return state, epochs.advance(place, plan.batch_size), jax.tree.map(jnp.add, totals, measured)
+
+    place = epochs.begin(epoch, position)
+    measured = jax.eval_shape(update, state, place)[1]
+    totals = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
+    start = state.step
+    state, _, totals = jax.lax.fori_loop(start, stop, body, (state, place, totals))
+    return state, jax.tree.map(lambda total: total / (stop - start).astype(total.dtype), totals)
+
+
+def _update(key: Array, state: TrainState, batch: Array, starts: Array, plan: Plan) -> tuple[TrainState, dict[str, Array]]:
+    rbm, offsets = state.rbm, state.offsets
+    chains, particles = plan.estimator.step(key, state.estimator, rbm, starts)
+    uphill = gradient(rbm, batch, particles)
+    measured = {
+        "ess": particles.ess,
+        "ess_fraction": particles.ess / len(particles.log_weights),
+        "largest_weight": particles.largest_weight,
+        "gradient_norm": optax.tree.norm(uphill),
+        **particles.info,
+    }
+    if plan.centered:
+        hidden = jax.nn.sigmoid(rbm.hidden_logits(batch)).mean(axis=0)
+        offsets = Offsets(offsets.visible, offsets.hidden + _SLIDING * (hidden - offsets.hidden))
+        uphill = to_centred(uphill, offsets)
+    change, optimizer = plan.optimizer.update(jax.tree.map(jnp.negative, uphill), state.optimizer, rbm)
+    if plan.centered:
+        change = from_centred(change, offsets)
+    rbm = optax.apply_updates(rbm, change)
+    return TrainState(state.step + 1, rbm, optimizer, chains, offsets), measured

@@ -1,0 +1,86 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from laws import ALPHA
+from popcd import prng
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (5, 3), (2, 3, 4), (500, 784)])
+def test_bits_equal_those_of_jax(seed, shape):
+    key = jax.random.key(seed)
+    np.testing.assert_array_equal(prng.bits(key, shape), jax.random.bits(key, shape))
+    np.testing.assert_array_equal(jax.jit(prng.bits, static_argnums=1)(key, shape), jax.random.bits(key, shape))
+
+
+@pytest.mark.parametrize("number", [0, 1, 12345, 2**31, 2**32 - 1])
+def test_fold_in_equals_that_of_jax(seed, number):
+    key = jax.random.key(seed)
+    ours = prng.fold_in(key, np.uint32(number))
+    assert jnp.array_equal(jax.random.key_data(ours), jax.random.key_data(jax.random.fold_in(key, np.uint32(number))))
+
+
+def test_streams_differ(seed):
+    keys = [prng.stream(jax.random.key(seed), name) for name in ("init", "data", "chain", "evaluation")]
+    assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == 4
+
+
+def test_too_many_words_are_refused():
+    with pytest.raises(ValueError, match=r"fewer than 2\*\*32"):
+        jax.eval_shape(lambda key: prng.bits(key, (2**16, 2**16)), jax.random.key(0))
+
+
+def tail_counts(draw, seed, logit, n=2**24, blocks=4):
+    """How often the rare value comes up in blocks * n draws; a compiled loop, so that nothing is stored."""
+    logits = jnp.full(n, logit)
+
+    def block(i, total):
+        return total + jnp.sum(draw(jax.random.fold_in(jax.random.key(seed), i), logits).astype(jnp.int32))
+
+    ones = int(jax.jit(lambda: jax.lax.fori_loop(0, blocks, block, 0))())
+    return (ones if logit < 0 else n * blocks - ones), n * blocks
+
+
+def coarse_bernoulli(key, logits):
+    """The broken twin: uniforms of 16 bits."""
+    return ((prng.bits(key, logits.shape) >> 16).astype(jnp.float32) * 2.0**-16 < jax.nn.sigmoid(logits)).astype(logits.dtype)
+
+
+def poisson_p_value(count, mean):
+    return min(1.0, 2 * min(stats.poisson.cdf(count, mean), stats.poisson.sf(count - 1, mean)))
+
+
+@pytest.mark.parametrize("logit", [-14.0, -11.5, 14.0])
+def test_rare_values_have_the_right_probability(seed, logit):
+    count, n = tail_counts(prng.bernoulli, seed, logit)
+    assert poisson_p_value(count, n / (1 + np.exp(abs(logit)))) > ALPHA
+    count, n = tail_counts(coarse_bernoulli, seed, logit)
+    assert poisson_p_value(count, n / (1 + np.exp(abs(logit)))) < ALPHA
+
+
+def test_bernoulli_probabilities_over_the_whole_range(seed):
+    logits = jnp.linspace(-4, 4, 33)
+    draws = prng.bernoulli(jax.random.key(seed), jnp.broadcast_to(logits[None, :], (100_000, 33)))
+    p = 1 / (1 + np.exp(-np.asarray(logits, np.float64)))
+
+    def p_value(probabilities):
+        z = (np.asarray(draws, np.float64).mean(axis=0) - probabilities) / np.sqrt(probabilities * (1 - probabilities) / 1e5)
+        return stats.chi2.sf((z**2).sum(), len(z))
+
+    assert p_value(p) > ALPHA
+    assert p_value(1 / (1 + np.exp(-0.97 * np.asarray(logits, np.float64)))) < ALPHA
+    assert set(np.unique(draws)) == {0.0, 1.0}
+
+
+def test_extreme_logits_never_surprise():
+    draws = prng.bernoulli(jax.random.key(0), jnp.repeat(jnp.array([[-100.0], [100.0]]), 1000, axis=1))
+    np.testing.assert_array_equal(draws, np.repeat([[0.0], [1.0]], 1000, axis=1))
+
+
+def test_uniform_is_open_and_fills_its_range(seed):
+    u = np.asarray(prng.uniform(jax.random.key(seed), (100_000,)), np.float64)
+    assert u.min() > 0
+    assert stats.kstest(u, "uniform").pvalue > ALPHA
+    assert stats.kstest(u**1.05, "uniform").pvalue < ALPHA
