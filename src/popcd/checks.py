@@ -1,5 +1,7 @@
 """Checks of what users hand in: each says what was wrong, what was expected and what was seen."""
 
+import math
+import numbers
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +19,15 @@ def positive_int(name: str, value: Any) -> int:
     if isinstance(value, bool) or number < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     return number
+
+
+def non_negative(name: str, value: Any) -> float:
+    """`value` as a finite number of at least 0."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a finite number of at least 0, got {value!r}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:

@@ -58,7 +58,7 @@ class Epochs(NamedTuple):
 
         ended = position >= self.n_rows
         order = jax.lax.cond(ended, next_epoch, lambda order: order, place.order)
-        return Place(place.epoch + ended, jnp.where(ended, position - self.n_rows, position), order)
+        return Place(place.epoch + ended.astype(jnp.int32), jnp.where(ended, position - self.n_rows, position), order)
 
     def _order(self, epoch: Array) -> Array:
         if not self.shuffle:

@@ -41,8 +41,9 @@ def fold_in(key: Array, number: int | Array) -> Array:
     >>> bool((fold_in(key, 7) == jax.random.fold_in(key, 7)).all())
     True
     """
-    words = _threefry(key, jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32))
-    return jax.random.wrap_key_data(jnp.stack(words))
+    words = jnp.stack(_threefry(key, jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
+    # The barrier keeps XLA from computing the key again inside every loop over the bits drawn with it.
+    return jax.random.wrap_key_data(jax.lax.optimization_barrier(words))
 
 
 def stream(key: Array, name: Literal["init", "data", "chain", "evaluation"]) -> Array:

@@ -13,7 +13,7 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from popcd.checks import binary_matrix, positive_int
+from popcd.checks import binary_matrix, non_negative, positive_int
 from popcd.estimators import Estimator
 from popcd.evaluation import log_likelihood
 from popcd.rbm import RBM, unchecked
@@ -55,7 +55,7 @@ def train(
     *,
     iterations: int,
     batch_size: int,
-    learning_rate: float | optax.Schedule = 0.1,
+    learning_rate: float | optax.Schedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
     weight_decay: float = 0.0,
     centered: bool = False,
@@ -76,8 +76,8 @@ def train(
     estimator : `popcd.cd()`, `popcd.pcd()`, `popcd.pt()`, `popcd.pop_cd()` or `popcd.exact()`.
     iterations : number of updates in all (with `resume`: counted from the very first).
     batch_size : rows per update.
-    learning_rate : a number or an Optax schedule, for plain gradient ascent.
-    optimizer : any Optax transformation, in place of plain gradient ascent at `learning_rate`.
+    learning_rate : a number or an Optax schedule, for plain gradient ascent; 0.1 where nothing is given.
+    optimizer : any Optax transformation, in place of plain gradient ascent.
     weight_decay : this much of the weights is subtracted from their gradient; biases do not decay.
     centered : make the updates in the coordinates of the centred machine (Melchior, Fischer, Wiskott 2016).
     seed : the same seed gives the same run.
@@ -104,6 +104,8 @@ def train(
     >>> run.history["step"].tolist(), run.history["log_likelihood"].shape
     ([100, 200], (2,))
     """
+    if not isinstance(estimator, Estimator):
+        raise TypeError(f"estimator must be made by popcd.cd(), pcd(), pt(), pop_cd() or exact(), got {estimator!r}")
     rows = binary_matrix("data", data, rbm.n_visible)
     iterations = positive_int("iterations", iterations)
     batch_size = positive_int("batch_size", batch_size)
@@ -130,10 +132,21 @@ def train(
     return Run(state.rbm, _arrays(history), state)
 
 
-@functools.lru_cache
 def _optimizer(
+    given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule | None, weight_decay: float
+) -> optax.GradientTransformation:
+    if given is not None and learning_rate is not None:
+        raise ValueError("give either optimizer, which knows its own rate, or learning_rate, not both")
+    if not callable(learning_rate):
+        learning_rate = non_negative("learning_rate", 0.1 if learning_rate is None else learning_rate)
+    return _rule(given, learning_rate, non_negative("weight_decay", weight_decay))
+
+
+@functools.lru_cache
+def _rule(
     given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule, weight_decay: float
 ) -> optax.GradientTransformation:
+    """Cached, because equal settings then share one compiled program."""
     rule = optax.sgd(learning_rate) if given is None else given
     if not weight_decay:
         return rule

@@ -92,13 +92,12 @@ def _mnist() -> Dataset:
 
 
 def _from_file(path: Path) -> Dataset:
-    try:
-        content = np.load(path, allow_pickle=False)
-        arrays = {"train": content} if path.suffix == ".npy" else dict(content)
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # NumPy raises half a dozen kinds on damaged files
-        raise ValueError(f"{path} is not a readable {path.suffix} file of plain arrays: {error}") from error
+    with path.open("rb") as file:
+        try:
+            content = np.load(file, allow_pickle=False)
+            arrays = {"train": content} if path.suffix == ".npy" else dict(content)
+        except Exception as error:  # NumPy raises half a dozen kinds on damaged files
+            raise ValueError(f"{path} is not a readable {path.suffix} file of plain arrays: {error}") from error
     if "train" not in arrays and len(arrays) == 1:
         arrays = {"train": next(iter(arrays.values()))}
     if "train" not in arrays:

@@ -102,7 +102,7 @@ def tempering(betas: Sequence[float], base_bias: ArrayLike | None = None) -> Ker
         hidden = bernoulli(fold_in(key, 0), tempered * rbm.hidden_logits(state.visible))
         rest = (1 - tempered) * base[None, None, :]
         visible = bernoulli(fold_in(key, 1), rest + tempered * rbm.visible_logits(hidden))
-        potential = -rbm.energy(visible, hidden) - visible @ base
+        potential = -rbm.energy(visible, hidden) - jnp.sum(visible * base[None, None, :], axis=-1)
         source, taken = exchange(fold_in(key, 2), beta, potential)
         visible = jnp.take_along_axis(visible, source[:, :, None], axis=1)
         return TemperingState(visible), {"swap_rates": taken.mean(axis=0, dtype=rbm.dtype)}
