@@ -45,7 +45,8 @@ def test_schedules_and_optax_optimisers():
     np.testing.assert_allclose(reference.flat(run.rbm), by_hand(3, 0.1), rtol=1e-4, atol=1e-6)
     same = train(iterations=5, optimizer=optax.sgd(0.1))
     np.testing.assert_allclose(reference.flat(same.rbm), by_hand(5, 0.1), rtol=1e-4, atol=1e-6)
-    adam = train(iterations=50, optimizer=optax.adam(0.01), evaluate_every=50)
+    with jax.numpy_dtype_promotion("standard"):  # Optax's own arithmetic is not strict
+        adam = train(iterations=50, optimizer=optax.adam(0.01), evaluate_every=50)
     assert adam.history["log_likelihood"][-1] > popcd.log_likelihood(START, STRIPES).value
 
 
@@ -186,7 +187,7 @@ def test_a_healthy_run_does_not_warn():
         (
             {"optimizer": optax.sgd(0.1), "learning_rate": 0.1},
             ValueError,
-            "either optimizer, which knows its own rate, or learning_rate",
+            "either optimizer.* or learning_rate",
         ),
     ],
 )

@@ -25,9 +25,10 @@ def non_negative(name: str, value: Any) -> float:
     """`value` as a finite number of at least 0."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be a finite number of at least 0, got {value!r}")
-    if not 0 <= value < math.inf:
+    number = float(value)
+    if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
-    return float(value)
+    return number
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:

@@ -1,0 +1,5 @@
+"""`python -m popcd`."""
+
+from popcd.cli import main
+
+main(prog_name="popcd")

@@ -1,0 +1,1 @@
+"""What is run for the reader: the demo."""

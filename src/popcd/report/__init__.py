@@ -1,0 +1,1 @@
+"""Figures and files: pure functions of result rows."""

@@ -1,0 +1,31 @@
+"""Files that are either whole or not there."""
+
+import io
+import os
+import tempfile
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write to a temporary file beside `path`, sync it, and rename it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the file's ending names."""
+    image = io.BytesIO()
+    figure.savefig(image, format=path.suffix[1:], dpi=160)
+    write_atomically(path, image.getvalue())

@@ -1,0 +1,85 @@
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import popcd
+from popcd.cli import main
+from popcd.experiments import demo as experiment
+from popcd.report.figures import gap_to_optimum
+from popcd.report.files import write_atomically
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_demo_prints_a_table_and_draws_the_curves(tmp_path):
+    out = tmp_path / "new" / "folder"
+    result = run("demo", "--trials", 2, "--iterations", 150, "--out", out)
+    assert result.exit_code == 0, result.output
+    for words in ("CD-1", "PCD-1", "pop-CD-1", "mixture pop-CD-1", "optimum", "-3.3791", "learning-curves.svg"):
+        assert words in result.stdout
+    assert "training" in result.stderr
+    assert (out / "learning-curves.png").read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.parse(out / "learning-curves.svg").getroot().tag.endswith("svg")
+    assert sorted(file.name for file in out.iterdir()) == ["learning-curves.png", "learning-curves.svg"]
+
+
+def test_demo_json_is_one_object_and_nothing_else(tmp_path):
+    result = run("demo", "--trials", 2, "--iterations", 30, "--seed", 7, "--out", tmp_path, "--json")
+    content = json.loads(result.stdout)
+    assert (content["iterations"], content["trials"], content["seed"]) == (30, 2, 7)
+    assert [row["estimator"] for row in content["results"]] == list(experiment.ESTIMATORS)
+    np.testing.assert_allclose(content["optimum"], -3.3791, atol=5e-5)
+
+
+def test_the_summary_says_what_the_curves_say():
+    steps = np.array([10, 20, 30])
+    falls = experiment.Curves("falls", steps, np.array([[-5.0, -4.0, -9.0], [-5.2, -4.2, -9.4]]))
+    rises = experiment.Curves("rises", steps, np.array([[-5.0, -4.0, -3.5], [-5.2, -4.2, -3.6]]))
+    row = falls.summary()
+    assert (row["best_step"], row["diverged"]) == (20, True)
+    np.testing.assert_allclose([row["final"], row["final_stderr"], row["best"]], [-9.2, 0.2, -4.1])
+    assert rises.summary()["diverged"] is False
+
+
+def test_labels_of_curves_that_end_together_stay_apart():
+    flat = [experiment.Curves(f"curve {i}", np.array([1, 2]), np.full((2, 2), -4.0 - 1e-3 * i)) for i in range(4)]
+    figure = gap_to_optimum(flat, -3.4, "all alike")
+    heights = sorted(np.log10(text.xy[1]) for text in figure.axes[0].texts)
+    low, high = np.log10(figure.axes[0].get_ylim())
+    assert min(np.diff(heights)) >= 0.03 * (high - low)
+
+
+def test_usage_errors_and_failures_have_their_exit_codes(tmp_path):
+    assert run("demo", "--trials", 1).exit_code == 2
+    assert run("nonsense").exit_code == 2
+    (tmp_path / "file").write_text("in the way")
+    blocked = run("demo", "--out", tmp_path / "file" / "below")
+    assert blocked.exit_code == 1
+    assert "cannot create the folder" in blocked.stderr
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path):
+    with pytest.raises(TypeError):
+        write_atomically(tmp_path / "file", "not bytes")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version_do_not_load_jax():
+    code = "import sys, popcd.cli; popcd.cli.main(['--help'], standalone_mode=False); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+    version = subprocess.run([sys.executable, "-m", "popcd", "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith(f"popcd {popcd.__version__} (jax ")
+
+
+def test_public_names():
+    assert {"RBM", "cd", "pcd", "pt", "pop_cd", "exact", "train", "datasets"} <= set(dir(popcd))
+    assert all(hasattr(popcd, name) for name in dir(popcd))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = popcd.nonsense
