@@ -109,6 +109,15 @@ def test_bad_parameters_are_named(change, error, words):
         popcd.RBM(**(good | change))
 
 
+def test_a_machine_can_be_built_inside_a_transformation():
+    def free_energy(weights):
+        return popcd.RBM(weights, jnp.zeros(2), jnp.zeros(3)).free_energy(jnp.ones(2))
+
+    np.testing.assert_allclose(jax.jit(free_energy)(jnp.zeros((2, 3))), -3 * np.log(2), rtol=1e-12)
+    with pytest.raises(ValueError, match="visible x hidden"):
+        jax.jit(free_energy)(jnp.zeros((3, 2)))
+
+
 @pytest.mark.parametrize("sizes", [(0, 3), (3, -1), (3, 2.5), (True, 2)])
 def test_bad_sizes_are_refused(sizes):
     with pytest.raises((ValueError, TypeError), match="whole number of at least 1, got"):

@@ -159,10 +159,11 @@ def test_low_ess_warns_once_with_figures_and_advice():
     assert caught[0].filename == __file__
 
 
-def test_a_healthy_run_does_not_warn():
+def test_a_healthy_run_does_not_warn_nor_does_enumeration():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         train(popcd.pop_cd(), iterations=300)
+        train(popcd.exact(), start=machine(9, 12, scale=3.0), iterations=100, learning_rate=0.0)
 
 
 @pytest.mark.parametrize(

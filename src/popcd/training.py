@@ -126,7 +126,9 @@ def train(
         if not _finite(state.rbm):
             step, good = _last_good(plan, before, stop, on_device, root)
             raise TrainingDivergedError(step, Run(good.rbm, _arrays(history), good))
-        watch.see(stop - start, float(means.pop("ess_fraction")), float(means["ess"]), stop)
+        fraction = float(means.pop("ess_fraction"))
+        if estimator.sampled:
+            watch.see(stop - start, fraction, float(means["ess"]), stop)
         for name, value in {"step": stop, **means, **evaluate(state.rbm)}.items():
             history.setdefault(name, []).append(value)
     return Run(state.rbm, _arrays(history), state)

@@ -21,6 +21,7 @@ class Estimator:
     step : `step(key, state, rbm, batch) -> (state, Particles)`. Chains that start at data start at the rows of `batch`.
     n_starts : how many chains start at data, when that is not the size of the batch; `popcd.train` then hands over so
         many training rows, those of the batch first.
+    sampled : whether the particles are draws, whose effective sample size matters; False where they are all states.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Estimator:
     init: Callable[[Array, RBM, ArrayLike], Any] = field(compare=False, repr=False)
     step: Callable[[Array, Any, RBM, ArrayLike], tuple[Any, Particles]] = field(compare=False, repr=False)
     n_starts: int | None = None
+    sampled: bool = True
 
     def __str__(self) -> str:
         words = [f"{key}={value}" for key, value in self.settings if value is not None]

@@ -53,4 +53,4 @@ def exact() -> Estimator:
         visible = jax.nn.sigmoid(rbm.visible_logits(states))
         return None, Particles(visible, -rbm.mirror().free_energy(states), hidden=states)
 
-    return Estimator("exact", (), stateless, step)
+    return Estimator("exact", (), stateless, step, sampled=False)
