@@ -4,10 +4,19 @@ import popcd.datasets as datasets
 import popcd.estimators as estimators
 import popcd.evaluation as evaluation
 import popcd.kernels as kernels
+from popcd.dependence import Information, information
 from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
-from popcd.evaluation import Estimate, log_likelihood, log_partition
+from popcd.evaluation import (
+    Estimate,
+    GradientError,
+    gradient_error,
+    log_likelihood,
+    log_partition,
+    pseudo_log_likelihood,
+)
 from popcd.particles import Particles
 from popcd.rbm import RBM
+from popcd.sampling import sample
 from popcd.training import LowESSWarning, Run, TrainingDivergedError, train
 from popcd.updates import TrainState
 
@@ -15,6 +24,8 @@ __all__ = [
     "RBM",
     "Estimate",
     "Estimator",
+    "GradientError",
+    "Information",
     "LowESSWarning",
     "Particles",
     "Run",
@@ -25,11 +36,15 @@ __all__ = [
     "estimators",
     "evaluation",
     "exact",
+    "gradient_error",
+    "information",
     "kernels",
     "log_likelihood",
     "log_partition",
     "pcd",
     "pop_cd",
+    "pseudo_log_likelihood",
     "pt",
+    "sample",
     "train",
 ]

@@ -170,7 +170,7 @@ def _evaluation(
         raise ValueError(
             f"evaluate_every={every} computes the exact log-likelihood by default, which a {rbm.n_visible} x {rbm.n_hidden} "
             f"machine does not allow (at most {_EVALUATED_UNITS} units on the smaller side): pass evaluate=, a function of "
-            "the machine that returns named numbers"
+            "the machine that returns named numbers, such as popcd.pseudo_log_likelihood of some rows"
         )
     return lambda machine: {"log_likelihood": log_likelihood(machine, data).value}, every
 

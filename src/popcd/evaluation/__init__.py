@@ -1,6 +1,21 @@
-"""Log-likelihoods with what is known of their errors."""
+"""Log-likelihoods and gradients with what is known of their errors."""
 
+from popcd.evaluation.ais import linear_schedule, schedule_2008
 from popcd.evaluation.estimate import Estimate
-from popcd.evaluation.exact import log_likelihood, log_partition
+from popcd.evaluation.exact import exact_gradient, exact_moments
+from popcd.evaluation.gradient_error import GradientError, gradient_error
+from popcd.evaluation.likelihood import log_likelihood, log_partition
+from popcd.evaluation.pseudo import pseudo_log_likelihood
 
-__all__ = ["Estimate", "log_likelihood", "log_partition"]
+__all__ = [
+    "Estimate",
+    "GradientError",
+    "exact_gradient",
+    "exact_moments",
+    "gradient_error",
+    "linear_schedule",
+    "log_likelihood",
+    "log_partition",
+    "pseudo_log_likelihood",
+    "schedule_2008",
+]
