@@ -16,8 +16,9 @@ def machine(n_visible, n_hidden, scale=1.2):
 
 
 WIDE = machine(5, 3)
-TALL = machine(3, 5)
+TALL = machine(3, 5, scale=2.0)
 SHAPES = [WIDE, TALL]
+MILD = [machine(5, 3, scale=0.7), machine(3, 5, scale=0.7)]  # importance weights stay below about ten
 
 
 def weaker(rbm):

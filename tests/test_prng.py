@@ -32,7 +32,7 @@ def test_too_many_words_are_refused():
         jax.eval_shape(lambda key: prng.bits(key, (2**16, 2**16)), jax.random.key(0))
 
 
-def tail_counts(draw, seed, logit, n=2**24, blocks=4):
+def tail_counts(draw, seed, logit, n=2**22, blocks=4):
     """How often the rare value comes up in blocks * n draws; a compiled loop, so that nothing is stored."""
     logits = jnp.full(n, logit)
 

@@ -11,7 +11,7 @@ import pytest
 import popcd
 import reference
 from laws import ALPHA, pearson, wald
-from machines import SHAPES, WIDE, weaker
+from machines import MILD, SHAPES, WIDE, weaker
 from popcd.gradient import gradient
 
 CHAINS = 96_000
@@ -89,8 +89,9 @@ def test_particles_of_chains_at_the_target_follow_it(row, rbm, seed):
 
 
 @rows_with("weighted")
-@both
+@pytest.mark.parametrize("rbm", MILD, ids=["5x3", "3x5"])
 def test_weighted_particles_follow_the_target_from_any_start(row, rbm, seed):
+    """Mild machines, because a mean of weights is normally distributed only where they have no heavy tail."""
     target, start = reference.p_visible(rbm), np.arange(rbm.n_visible) % 2
     batch = np.tile(start, (CHAINS, 1))
 
@@ -99,12 +100,13 @@ def test_weighted_particles_follow_the_target_from_any_start(row, rbm, seed):
         shares = np.zeros((CHAINS, len(target)))
         shares[np.arange(CHAINS), reference.index(particles.visible)] = np.exp(weights)
         shares = shares.reshape(-1, row.group, len(target)).mean(axis=1)
-        return wald(shares[:, :-1], target[:-1])
+        return wald(shares[:, 1:], target[1:])
 
     _, particles = step(row, rbm, batch, seed)
     assert p_value(particles) > ALPHA
-    assert p_value(particles, weighted=False) < ALPHA
     assert p_value(step(row, weaker(rbm), batch, seed)[1]) < ALPHA
+    if dict(row.estimator.settings)["k"] == 1:  # three sweeps of a mild machine are close to the target without weights
+        assert p_value(particles, weighted=False) < ALPHA
 
 
 @rows_with("exact")

@@ -109,7 +109,7 @@ def bias_of_mean_gradient(estimator, data, rbm, seed, repeats):
 def test_the_bias_falls_with_the_population_for_pop_cd_and_stalls_for_cd(seed, proposal):
     start = np.array([[1, 0, 1, 0, 1]])
     few, many = 4, 64
-    settings = {"seed": seed, "repeats": 20_000}
+    settings = {"seed": seed, "repeats": 5_000}
     cd_few, _ = bias_of_mean_gradient(popcd.cd(), np.tile(start, (few, 1)), WIDE, **settings)
     cd_many, cd_error = bias_of_mean_gradient(popcd.cd(), np.tile(start, (many, 1)), WIDE, **settings)
     assert abs(cd_many / cd_few - 1) < 0.1

@@ -9,6 +9,7 @@ machine it overestimates log Z: together they are a bracket.
 References: Neal (2001); Salakhutdinov and Murray (2008); Burda, Grosse, Salakhutdinov (2015) for the reverse direction.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from jax import Array
 
 from popcd.checks import real_array
 from popcd.prng import bernoulli, fold_in, stream
-from popcd.rbm import RBM
+from popcd.rbm import RBM, softplus
 
 _CHUNK = 500  # steps whose increments are summed in float32 before they join the float64 total
 
@@ -63,16 +64,22 @@ def base_samples(key: Array, rbm: RBM, base_bias: Array, n: int) -> Array:
     return bernoulli(key, jnp.broadcast_to(jnp.asarray(base_bias, rbm.dtype)[None, :], (n, rbm.n_visible)))
 
 
-def log_ratio(rbm: RBM, visible: Array, logits: Array, base_bias: Array, beta: Array, next_beta: Array) -> Array:
-    """`log p~_{next}(v) - log p~_beta(v)` of states whose `rbm.hidden_logits` are given, to float precision of the difference.
+def log_ratio(
+    rbm: RBM, visible: Array, logits: Array, base_bias: Array, beta: Array, next_beta: Array, small: bool = False
+) -> Array:
+    """`log p~_{next}(v) - log p~_beta(v)` of states whose `rbm.hidden_logits` are given, to the precision of the difference.
 
     With a = beta x and d = (next - beta) x, `softplus(a + d) - softplus(a) = max(d, 0) + log1p(s expm1(-|d|))`,
-    s = sigmoid(-a) for positive d and sigmoid(a) otherwise: no two large numbers are subtracted.
+    s = sigmoid(-a) for positive d and sigmoid(a) otherwise: no two large numbers are subtracted. From |d| = 1 on the
+    difference itself is as precise and cannot overflow; `small` promises that no |d| is so large.
     """
     step = next_beta - beta
     change = step * logits
     share = jax.nn.sigmoid(jnp.where(change > 0, -beta, beta) * logits)
-    per_unit = jnp.maximum(change, 0) + jnp.log1p(share * jnp.expm1(-jnp.abs(change)))
+    size = jnp.abs(change)
+    per_unit = jnp.maximum(change, 0) + jnp.log1p(share * jnp.expm1(-jnp.minimum(size, 1)))
+    if not small:
+        per_unit = jnp.where(size < 1, per_unit, softplus(next_beta * logits) - softplus(beta * logits))
     return step * jnp.sum(visible * (rbm.visible_bias - base_bias)[None, :], axis=-1) + jnp.sum(per_unit, axis=-1)
 
 
@@ -82,15 +89,17 @@ def transition(key: Array, rbm: RBM, logits: Array, base_bias: Array, beta: Arra
     return bernoulli(fold_in(key, 1), (1 - beta) * base_bias[None, :] + beta * rbm.visible_logits(hidden))
 
 
-@jax.jit
-def _chunk(key: Array, visible: Array, first: Array, betas: Array, base_bias: Array, rbm: RBM) -> tuple[Array, Array]:
+@functools.partial(jax.jit, static_argnames="small")
+def _chunk(
+    key: Array, visible: Array, first: Array, betas: Array, base_bias: Array, rbm: RBM, small: bool
+) -> tuple[Array, Array]:
     """Steps along `betas`, numbered from `first`; the new states and the sum of their log ratios."""
 
     def step(carry: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
         visible, total = carry
         beta, next_beta = betas[number], betas[number + 1]
         logits = rbm.hidden_logits(visible)
-        total = total + log_ratio(rbm, visible, logits, base_bias, beta, next_beta)
+        total = total + log_ratio(rbm, visible, logits, base_bias, beta, next_beta, small)
         return (transition(fold_in(key, first + number), rbm, logits, base_bias, next_beta), total), None
 
     start = (visible, jnp.zeros(len(visible), visible.dtype))
@@ -133,10 +142,11 @@ def anneal(
     """
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     path, base = np.asarray(betas), jnp.asarray(base_bias, rbm.dtype)
+    largest = np.max(np.abs(rbm.hidden_bias) + np.abs(rbm.weights).sum(axis=0)) * np.abs(np.diff(path)).max()
     total, steps = np.zeros(len(visible)), len(path) - 1
     for first in range(0, steps, _CHUNK):
         part = jnp.asarray(path[first : first + _CHUNK + 1], rbm.dtype)
-        visible, increments = _chunk(stream(key, "evaluation"), visible, first, part, base, rbm)
+        visible, increments = _chunk(stream(key, "evaluation"), visible, first, part, base, rbm, bool(largest < 1))
         total += np.asarray(increments, np.float64)
         if progress is not None:
             progress(first + len(part) - 1, steps)

@@ -96,11 +96,14 @@ def gradient_error(
     centre = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), known)
     root, on_device = jax.random.key(seed), jnp.asarray(rows)
     state = estimator.init(stream(root, "init"), rbm, on_device[: estimator.n_starts or batch_size])
-    groups = _Groups(min(_GROUPS, repeats))
-    for first in range(0, repeats, chunk := min(_CHUNK, -(-repeats // groups.n))):
+    chunk = min(_CHUNK, -(-repeats // _GROUPS))
+    n_chunks = -(-repeats // chunk)
+    groups = _Groups(min(_GROUPS, n_chunks))
+    for number in range(n_chunks):
+        first = number * chunk
         count = min(chunk, repeats - first)
         state, sums = _repeat(root, state, first, count, rbm, centre, on_device, estimator, batch_size)
-        groups.add(first * groups.n // repeats, count, sums)
+        groups.add(number * groups.n // n_chunks, count, sums)
         if progress is not None:
             progress(first + count, repeats)
     return groups.result(repeats, kind, truth_noise)

@@ -19,6 +19,7 @@ from popcd.rbm import RBM
 Method = Literal["auto", "exact", "ais"]
 AUTO_UNITS = 20
 _WIDEST, _LARGEST_K, _LEAST_ESS = 1.0, 0.7, 10
+_LEAST_EXCHANGES = 10
 _MARGIN = 1e-3
 
 
@@ -95,7 +96,7 @@ def log_partition(
         forward=forward._replace(value=forward.value + base_log_partition(rbm, base)),
         reverse=backward._replace(value=base_log_partition(rbm, base) - backward.value),
         bennett=(bennett + base_log_partition(rbm, ladder_base), bennett_error),
-        swap_rate=float(samples.swap_rates.min(initial=1.0)),
+        exchanges=float(samples.exchanges.min(initial=np.inf)),
     )
 
 
@@ -153,7 +154,7 @@ def _combine(
     forward: LogMean,
     reverse: LogMean,
     bennett: tuple[float, float],
-    swap_rate: float,
+    exchanges: float,
 ) -> Estimate:
     """Forward AIS as the value, and everything that speaks against it."""
     errors = [max(side.stderr, side.bootstrap) for side in (forward, reverse)]
@@ -167,7 +168,7 @@ def _combine(
         "reverse_pareto_k": reverse.pareto_k,
         "bennett": bennett[0],
         "bennett_stderr": bennett[1],
-        "least_swap_rate": swap_rate,
+        "least_exchanges": exchanges,
     }
     reasons = []
     if not upper - lower <= _WIDEST:
@@ -178,6 +179,8 @@ def _combine(
         reasons.append(f"the effective sample size of forward AIS is only {forward.ess:.1f}")
     if forward.pareto_k > _LARGEST_K:
         reasons.append(f"the largest weights are too heavy for their mean to be believed (Pareto k {forward.pareto_k:.2f})")
+    if exchanges < _LEAST_EXCHANGES:
+        reasons.append(f"tempered replicas exchanged only {exchanges:.0f} times across one gap: samples may miss modes")
     gap = abs(bennett[0] - forward.value)
     if gap > _WIDEST / 2 + 3 * (bennett[1] + errors[0]):
         reasons.append(f"Bennett's estimate {bennett[0]:.2f} is {gap:.2f} nat away")

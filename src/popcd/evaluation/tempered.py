@@ -29,13 +29,13 @@ class Tempered(NamedTuple):
 
     visible : snapshots x ladders x visible, the states at beta = 1 as uint8.
     below, above : snapshots x ladders x (temperatures - 1), f at the samples of the lower and of the upper replica.
-    swap_rates : one number per pair of neighbours.
+    exchanges : how often each pair of neighbours exchanged in the kept sweeps of all ladders.
     """
 
     visible: np.ndarray
     below: np.ndarray
     above: np.ndarray
-    swap_rates: np.ndarray
+    exchanges: np.ndarray
 
 
 @functools.partial(jax.jit, static_argnames=("betas", "sweeps"))
@@ -80,7 +80,8 @@ def temper(
         if progress is not None:
             progress(number + 1, 2 * snapshots)
     visible, rates, below, above = (np.stack(column) for column in zip(*kept, strict=True))
-    return Tempered(visible, below.astype(np.float64), above.astype(np.float64), rates.mean(axis=0))
+    exchanges = rates.sum(axis=0, dtype=np.float64) * spacing * n_ladders
+    return Tempered(visible, below.astype(np.float64), above.astype(np.float64), exchanges)
 
 
 @functools.partial(jax.jit, static_argnames=("betas", "sweeps", "groups"))

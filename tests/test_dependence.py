@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+import popcd
+import popcd.dependence
+import popcd.sampling
+import reference
+from laws import ALPHA
+from machines import SHAPES, WIDE, weaker
+
+
+def both_informations(rbm):
+    """Mutual and lautum information by brute force over the joint table."""
+    joint = reference.table(rbm) / reference.table(rbm).sum()
+    product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return (joint * np.log(joint / product)).sum(), (product * np.log(product / joint)).sum()
+
+
+@pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
+def test_informations_are_those_of_the_joint_table(rbm, seed):
+    mutual, lautum = both_informations(rbm)
+    found = popcd.information(rbm, n_samples=200_000, seed=seed)
+    np.testing.assert_allclose(found.total, mutual + lautum, rtol=1e-10)
+    assert 2 * stats.norm.sf(abs(found.lautum - lautum) / found.stderr) > ALPHA
+    assert 2 * stats.norm.sf(abs(found.mutual - mutual) / found.stderr) > ALPHA
+    assert 2 * stats.norm.sf(abs(found.lautum - both_informations(weaker(rbm))[1]) / found.stderr) < ALPHA
+    np.testing.assert_allclose(found.ess_bound, np.exp(-found.lautum))
+    assert found.method == "exact"
+
+
+def test_the_bound_holds_for_perfect_chains():
+    """ESS of single-proposal pop-CD with hidden states drawn from the model, by enumeration: 1 / E[w^2] < exp(-lautum)."""
+    joint = reference.table(WIDE) / reference.table(WIDE).sum()
+    weights = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / joint
+    lautum = both_informations(WIDE)[1]
+    assert 1 / (joint * weights**2).sum() < np.exp(-lautum)
+
+
+def test_sampled_information_agrees(monkeypatch):
+    for module in (popcd.dependence, popcd.sampling):
+        monkeypatch.setattr(module, "AUTO_UNITS", 2)
+    for name, value in {"_LADDERS": 5_000, "_TEMPERATURES": 4, "_LEAST_SWEEPS": 60}.items():
+        monkeypatch.setattr(popcd.sampling, name, value)
+    mutual, lautum = both_informations(WIDE)
+    found = popcd.information(WIDE, n_samples=5_000)
+    assert found.method == "sampled"
+    np.testing.assert_allclose([found.total, found.lautum], [mutual + lautum, lautum], rtol=0.1)
