@@ -1,6 +1,6 @@
 """A number and what is known of its error."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,5 +27,5 @@ class Estimate:
     trustworthy: bool = True
     reason: str = ""
     details: dict[str, float] | None = None
-    rows: np.ndarray | None = None
+    rows: np.ndarray | None = field(default=None, repr=False)
     rows_stderr: float | None = None

@@ -162,6 +162,8 @@ def _combine(
     details = {
         "forward": forward.value,
         "forward_stderr": errors[0],
+        "forward_stderr_delta": forward.stderr,
+        "forward_stderr_bootstrap": forward.bootstrap,
         "forward_pareto_k": forward.pareto_k,
         "reverse": reverse.value,
         "reverse_stderr": errors[1],
