@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import stats
 
-ALPHA = 1e-4
+SEEDS = 100  # the contract: every test passes for every seed from 0 to 99
+ALPHA = 1e-4 / SEEDS  # so that over all its seeds a right program fails a test with probability 1e-4
 
 
 def pearson(found, probabilities):
