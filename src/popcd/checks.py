@@ -10,14 +10,14 @@ import jax
 import numpy as np
 
 
-def positive_int(name: str, value: Any) -> int:
-    """`value` as an int of at least 1."""
+def positive_int(name: str, value: Any, least: int = 1) -> int:
+    """`value` as an int of at least `least`."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number of at least 1, got {value!r}") from None
-    if isinstance(value, bool) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        raise TypeError(f"{name} must be a whole number of at least {least}, got {value!r}") from None
+    if isinstance(value, bool) or number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return number
 
 
@@ -31,6 +31,12 @@ def non_negative(name: str, value: Any) -> float:
     return number
 
 
+def instance_of(name: str, value: Any, kind: type) -> None:
+    """Refuse what is not a `kind`."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__module__.split('.')[0]}.{kind.__name__}, got {value!r}")
+
+
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:
     """`value` if it is one of the known words."""
     known = tuple(known)
@@ -42,8 +48,10 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
 def real_array(name: str, value: Any, ndim: int) -> np.ndarray | jax.Array:
     """`value` as a finite real array of `ndim` axes; NumPy input becomes a read-only copy, a JAX array stays."""
     array = value if isinstance(value, jax.Array) else np.array(value)
-    if array.dtype.kind not in "iuf" and not jax.numpy.issubdtype(array.dtype, jax.numpy.floating):
-        raise TypeError(f"{name} must hold real numbers, got an array of dtype {array.dtype}")
+    if array.dtype.kind not in "iu" and array.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must hold real numbers as float32, float64 or int, got an array of dtype {array.dtype}")
+    if array.dtype.kind in "iu":
+        array = array.astype(float)
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} axis/axes, got shape {array.shape}")
     if array.size == 0:
@@ -55,7 +63,6 @@ def real_array(name: str, value: Any, ndim: int) -> np.ndarray | jax.Array:
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(f"{name} must be finite, got {np.asarray(array)[where]} at index {where} ({bad.sum()} in all)")
     if isinstance(array, np.ndarray):
-        array = array if array.dtype.kind == "f" else array.astype(np.float64)
         array.setflags(write=False)
     return array
 

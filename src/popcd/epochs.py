@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from popcd.prng import fold_in
+from popcd.prng import bits, fold_in
 
 
 class Place(NamedTuple):
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 
 class Epochs(NamedTuple):
-    """The line of rows that `key` gives; epoch e is the permutation of `fold_in(key, e)`.
+    """The line of rows that `key` gives; epoch e is the order of random words under `fold_in(key, e)`.
 
     A batch that reaches the end of an epoch goes on into the next, so that every batch is full and every row comes once per
     epoch. Where a batch is the whole set its order does not matter and `shuffle` is off.
@@ -63,4 +63,4 @@ class Epochs(NamedTuple):
     def _order(self, epoch: Array) -> Array:
         if not self.shuffle:
             return jnp.arange(self.n_rows)
-        return jax.random.permutation(fold_in(self.key, epoch), self.n_rows)
+        return jnp.argsort(bits(fold_in(self.key, epoch), (self.n_rows,)))

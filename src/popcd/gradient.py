@@ -65,6 +65,6 @@ def from_centred(change: RBM, offsets: Offsets) -> RBM:
     """A change of the centred machine's parameters as a change of the plain ones."""
     return unchecked(
         weights=change.weights,
-        visible_bias=change.visible_bias - change.weights @ offsets.hidden,
-        hidden_bias=change.hidden_bias - offsets.visible @ change.weights,
+        visible_bias=change.visible_bias - jnp.sum(change.weights * offsets.hidden[None, :], axis=1),
+        hidden_bias=change.hidden_bias - jnp.sum(change.weights * offsets.visible[:, None], axis=0),
     )

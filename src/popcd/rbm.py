@@ -10,6 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from popcd.checks import binary_matrix, positive_int, real_array
+from popcd.prng import stream
 
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
@@ -51,8 +52,11 @@ class RBM:
     hidden_bias: Any
 
     def __post_init__(self) -> None:
-        for name, ndim in (("weights", 2), ("visible_bias", 1), ("hidden_bias", 1)):
-            object.__setattr__(self, name, real_array(name, getattr(self, name), ndim))
+        ranks = {"weights": 2, "visible_bias": 1, "hidden_bias": 1}
+        arrays = {name: real_array(name, getattr(self, name), ndim) for name, ndim in ranks.items()}
+        widest = np.result_type(*(array.dtype for array in arrays.values()))
+        for name, array in arrays.items():
+            object.__setattr__(self, name, array if array.dtype == widest else np.asarray(array, widest))
         expected = (len(self.visible_bias), len(self.hidden_bias))
         if self.weights.shape != expected:
             raise ValueError(
@@ -74,7 +78,7 @@ class RBM:
         [-1.1   6.91]
         """
         shape = positive_int("n_visible", n_visible), positive_int("n_hidden", n_hidden)
-        keys = jax.random.split(jax.random.key(seed), 3)
+        keys = jax.random.split(stream(jax.random.key(seed), "create"), 3)
         if data is None:
             shapes = (shape, shape[:1], shape[1:])
             return cls(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
@@ -96,25 +100,45 @@ class RBM:
         return jnp.result_type(self.weights)
 
     def hidden_logits(self, visible: ArrayLike) -> Array:
-        """`v'W + c`: the logits of p(h = 1 | v); (..., visible) to (..., hidden)."""
+        """`v'W + c`: the logits of p(h = 1 | v); (..., visible) to (..., hidden).
+
+        >>> RBM.create(3, 2).hidden_logits(np.ones((5, 3))).shape
+        (5, 2)
+        """
         return _affine(visible, self.weights, self.hidden_bias, self.dtype)
 
     def visible_logits(self, hidden: ArrayLike) -> Array:
-        """`Wh + b`: the logits of p(v = 1 | h); (..., hidden) to (..., visible)."""
+        """`Wh + b`: the logits of p(v = 1 | h); (..., hidden) to (..., visible).
+
+        >>> RBM.create(3, 2).visible_logits(np.ones((5, 2))).shape
+        (5, 3)
+        """
         return _affine(hidden, jnp.transpose(self.weights), self.visible_bias, self.dtype)
 
     def energy(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
-        """`E(v, h) = -v'Wh - v'b - h'c`; (..., visible) and (..., hidden) to (...)."""
+        """`E(v, h) = -v'Wh - v'b - h'c`; (..., visible) and (..., hidden) to (...).
+
+        >>> print(RBM(np.ones((2, 2)), np.ones(2), np.ones(2)).energy(np.array([1, 0]), np.array([1, 1])))
+        -5.0
+        """
         visible, hidden = jnp.asarray(visible, self.dtype), jnp.asarray(hidden, self.dtype)
         return -jnp.sum(visible * self.visible_logits(hidden), axis=-1) - _dot(hidden, self.hidden_bias)
 
     def free_energy(self, visible: ArrayLike) -> Array:
-        """`F(v) = -log sum_h exp(-E(v, h)) = -v'b - sum_j softplus(c_j + (v'W)_j)`; (..., visible) to (...)."""
+        """`F(v) = -log sum_h exp(-E(v, h)) = -v'b - sum_j softplus(c_j + (v'W)_j)`; (..., visible) to (...).
+
+        >>> print(RBM(np.zeros((2, 1)), np.zeros(2), np.zeros(1)).free_energy(np.array([1, 0])))  # -log 2
+        -0.6931472
+        """
         visible = jnp.asarray(visible, self.dtype)
         return -_dot(visible, self.visible_bias) - jnp.sum(softplus(self.hidden_logits(visible)), axis=-1)
 
     def log_prob_visible(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
-        """`log p(v | h) = sum_i v_i y_i - softplus(y_i)`, y = Wh + b; (..., visible) and (..., hidden) to (...)."""
+        """`log p(v | h) = sum_i v_i y_i - softplus(y_i)`, y = Wh + b; (..., visible) and (..., hidden) to (...).
+
+        >>> print(RBM(np.zeros((1, 1)), np.zeros(1), np.zeros(1)).log_prob_visible(np.array([1]), np.array([0])))
+        -0.6931472
+        """
         logits = self.visible_logits(hidden)
         return jnp.sum(jnp.asarray(visible, self.dtype) * logits - softplus(logits), axis=-1)
 
@@ -124,7 +148,7 @@ class RBM:
         >>> RBM.create(3, 2).mirror().weights.shape
         (2, 3)
         """
-        return unchecked(jnp.transpose(self.weights), self.hidden_bias, self.visible_bias)
+        return unchecked(self.weights.T, self.hidden_bias, self.visible_bias)
 
     def anneal(self, beta: ArrayLike, base_bias: ArrayLike | None = None) -> "RBM":
         """The machine between a base-rate model (beta = 0) and this one (beta = 1).

@@ -10,10 +10,11 @@ from popcd.evaluation.exact import exact_draws
 from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.evaluation.tempered import temper
 from popcd.kernels.tempering import uniform_ladder
-from popcd.prng import bernoulli, fold_in
+from popcd.prng import bernoulli, fold_in, stream
 from popcd.rbm import RBM
 
-_LADDERS, _TEMPERATURES, _SPACING, _LEAST_SWEEPS = 32, 40, 10, 1000
+LADDERS = 32
+_TEMPERATURES, _SPACING, _LEAST_SWEEPS = 40, 10, 1000
 
 
 def sample(rbm: RBM, n: int, seed: int = 0) -> np.ndarray:
@@ -30,17 +31,17 @@ def sample(rbm: RBM, n: int, seed: int = 0) -> np.ndarray:
 
 
 def sample_pairs(rbm: RBM, n: int, seed: int) -> tuple[Array, Array]:
-    """Visible and hidden states drawn together, n x visible and n x hidden."""
-    key = jax.random.key(seed)
+    """Visible and hidden states drawn together, n x visible and n x hidden; tempered ones with ladders as the faster axis."""
+    key = stream(jax.random.key(seed), "sample")
     if min(rbm.n_visible, rbm.n_hidden) <= AUTO_UNITS:
         states, are_visible = exact_draws(rbm, n, seed)
         given = jnp.asarray(states, rbm.dtype)
         if are_visible:
             return given, bernoulli(key, rbm.hidden_logits(given))
         return bernoulli(key, rbm.visible_logits(given)), given
-    snapshots = -(-n // _LADDERS)
+    snapshots = -(-n // LADDERS)
     spacing = max(_SPACING, _LEAST_SWEEPS // (2 * snapshots))
-    base = np.asarray(rbm.visible_bias, np.float64)
-    drawn = temper(fold_in(key, 0), rbm, base, uniform_ladder(_TEMPERATURES), _LADDERS, snapshots, spacing).visible
+    base = np.zeros(rbm.n_visible)  # the uniform distribution, which favours no mode
+    drawn = temper(fold_in(key, 0), rbm, base, uniform_ladder(_TEMPERATURES), LADDERS, snapshots, spacing).visible
     visible = jnp.asarray(drawn.reshape(-1, rbm.n_visible)[-n:], rbm.dtype)
     return visible, bernoulli(fold_in(key, 1), rbm.hidden_logits(visible))

@@ -13,13 +13,14 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from popcd.checks import binary_matrix, non_negative, positive_int
+from popcd.checks import binary_matrix, instance_of, non_negative, positive_int
+from popcd.epochs import Place
 from popcd.estimators import Estimator
-from popcd.evaluation import log_likelihood
+from popcd.evaluation.exact import exact_log_partition, log_unnormalised
 from popcd.rbm import RBM, unchecked
-from popcd.updates import Plan, TrainState, init
+from popcd.updates import Plan, TrainState, advance, init
 
-_CHUNK = 100
+_CHUNK, _LONGEST_CHUNK = 100, 1000
 _LOW_ESS = 0.02
 _EVALUATED_UNITS = 20
 
@@ -104,8 +105,8 @@ def train(
     >>> run.history["step"].tolist(), run.history["log_likelihood"].shape
     ([100, 200], (2,))
     """
-    if not isinstance(estimator, Estimator):
-        raise TypeError(f"estimator must be made by popcd.cd(), pcd(), pt(), pop_cd() or exact(), got {estimator!r}")
+    instance_of("rbm", rbm, RBM)
+    instance_of("estimator", estimator, Estimator)
     rows = binary_matrix("data", data, rbm.n_visible)
     iterations = positive_int("iterations", iterations)
     batch_size = positive_int("batch_size", batch_size)
@@ -115,28 +116,37 @@ def train(
     plan = Plan(estimator, _optimizer(optimizer, learning_rate, weight_decay), batch_size, centered, len(rows))
     on_device = jnp.asarray(rows)
     root = jax.random.key(seed)
-    state = init(root, rbm, on_device, plan) if resume is None else resume
+    state = init(root, rbm, on_device, plan)
+    if resume is not None:
+        state = _resumed(resume, state, iterations)
 
     history: dict[str, list[Any]] = {"step": []}
     watch = _EssWatch(str(estimator))
+    place, since, sums = plan.place(state, root), int(state.step), dict[str, np.ndarray]()
     while (start := int(state.step)) < iterations:
-        stop = min(start - start % interval + interval, iterations)
-        before = state
-        state, means = plan.advance(before, stop, on_device, root)
+        evaluation = min(start - start % interval + interval, iterations)
+        stop = min(evaluation, start + _LONGEST_CHUNK)
+        before = state, place
+        state, place, found = advance(*before, stop, on_device, root, plan)
         if not _finite(state.rbm):
-            step, good = _last_good(plan, before, stop, on_device, root)
+            step, good = _last_good(*before, stop, on_device, root, plan)
             raise TrainingDivergedError(step, Run(good.rbm, _arrays(history), good))
-        fraction = float(means.pop("ess_fraction"))
         if estimator.sampled:
-            watch.see(stop - start, fraction, float(means["ess"]), stop)
-        for name, value in {"step": stop, **means, **evaluate(state.rbm)}.items():
-            history.setdefault(name, []).append(value)
+            watch.see(stop - start, float(found["ess_fraction"]), float(found["ess"]), stop)
+        sums = {name: np.asarray(value, np.float64) + sums.get(name, 0) for name, value in found.items()}
+        if stop == evaluation:
+            means = {name: value / (stop - since) for name, value in sums.items() if name != "ess_fraction"}
+            for name, value in {"step": stop, **means, **evaluate(state.rbm)}.items():
+                history.setdefault(name, []).append(value)
+            since, sums = stop, {}
     return Run(state.rbm, _arrays(history), state)
 
 
 def _optimizer(
     given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule | None, weight_decay: float
 ) -> optax.GradientTransformation:
+    if given is not None:
+        instance_of("optimizer", given, optax.GradientTransformation)
     if given is not None and learning_rate is not None:
         raise ValueError("give either optimizer, which knows its own rate, or learning_rate, not both")
     if not callable(learning_rate):
@@ -170,21 +180,41 @@ def _evaluation(
         raise ValueError(
             f"evaluate_every={every} computes the exact log-likelihood by default, which a {rbm.n_visible} x {rbm.n_hidden} "
             f"machine does not allow (at most {_EVALUATED_UNITS} units on the smaller side): pass evaluate=, a function of "
-            "the machine that returns named numbers, such as popcd.pseudo_log_likelihood of some rows"
+            "the machine that returns named numbers, for example "
+            'lambda rbm: {"pseudo": popcd.pseudo_log_likelihood(rbm, rows).value}'
         )
-    return lambda machine: {"log_likelihood": log_likelihood(machine, data).value}, every
+    distinct, counts = np.unique(data, axis=0, return_counts=True)
+    share = counts / counts.sum()
+
+    def exact(machine: RBM) -> dict[str, float]:
+        return {"log_likelihood": float(share @ log_unnormalised(machine, distinct)) - exact_log_partition(machine)}
+
+    return exact, every
+
+
+def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainState:
+    """The state to resume from, if it has the form of a state of this run and updates are left."""
+    form, expected = ((jax.tree.structure(state), [leaf.shape for leaf in jax.tree.leaves(state)]) for state in (given, fresh))
+    if form != expected:
+        raise ValueError(f"resume is the state of a run with other settings: expected {expected}, got {form}")
+    if int(given.step) >= iterations:
+        raise ValueError(f"resume has {int(given.step)} updates behind it: iterations must be larger, got {iterations}")
+    return given
 
 
 def _finite(rbm: RBM) -> bool:
     return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(rbm))
 
 
-def _last_good(plan: Plan, good: TrainState, stop: int, data: Array, root: Array) -> tuple[int, TrainState]:
+def _last_good(good: TrainState, place: Place, stop: int, data: Array, root: Array, plan: Plan) -> tuple[int, TrainState]:
     """Replay a chunk that ended non-finite, halving it: the first bad update and the state before it."""
     while stop - int(good.step) > 1:
         middle = (int(good.step) + stop) // 2
-        state, _ = plan.advance(good, middle, data, root)
-        good, stop = (state, stop) if _finite(state.rbm) else (good, middle)
+        state, there, _ = advance(good, place, middle, data, root, plan)
+        if _finite(state.rbm):
+            good, place = state, there
+        else:
+            stop = middle
     return stop, good
 
 
@@ -198,17 +228,19 @@ class _EssWatch:
     def __init__(self, label: str):
         self.label, self.updates, self.total, self.warned = label, 0, 0.0, False
 
-    def see(self, updates: int, fraction: float, ess: float, step: int) -> None:
+    def see(self, updates: int, fractions: float, sizes: float, step: int) -> None:
+        """`updates` updates up to `step`, with the sums of their effective sample sizes and of those per particle."""
         self.updates += updates
-        self.total += updates * fraction
+        self.total += fractions
         if self.updates < _CHUNK:
             return
         mean, self.updates, self.total = self.total / self.updates, 0, 0.0
         if mean < _LOW_ESS and not self.warned:
             self.warned = True
             warnings.warn(
-                f"{self.label}: the effective sample size stayed at {mean:.2%} of the particles (last: {ess:.1f}) up to "
-                f"update {step}, so the gradient rests on a few of them. What helps: pop_cd(proposal='mixture'), more "
+                f"{self.label}: the effective sample size stayed at {mean:.2%} of the particles ("
+                f"{sizes / updates:.1f} of them) up to update {step}, so the gradient rests on a few. What helps: "
+                "pop_cd(proposal='mixture'), more "
                 "particles (n_particles), or pcd() and pt(), which need no weights.",
                 LowESSWarning,
                 stacklevel=3,

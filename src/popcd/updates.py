@@ -39,10 +39,10 @@ class Plan(NamedTuple):
     def epochs(self, root: Array) -> Epochs:
         return Epochs(stream(root, "data"), self.n_rows, shuffle=self.batch_size < self.n_rows)
 
-    def advance(self, state: TrainState, stop: int, data: Array, root: Array) -> tuple[TrainState, dict[str, Array]]:
-        """Updates until step `stop`; Python's integers count the rows seen, which overflow 32 bits in long runs."""
+    def place(self, state: TrainState, root: Array) -> Place:
+        """Where the next batch begins; Python's integers count the rows seen, which overflow 32 bits in long runs."""
         seen = int(state.step) * self.batch_size
-        return _chunk(state, stop, seen // self.n_rows, seen % self.n_rows, data, root, self)
+        return self.epochs(root).begin(seen // self.n_rows, seen % self.n_rows)
 
 
 def init(root: Array, rbm: RBM, data: Array, plan: Plan) -> TrainState:
@@ -56,10 +56,10 @@ def init(root: Array, rbm: RBM, data: Array, plan: Plan) -> TrainState:
 
 
 @functools.partial(jax.jit, static_argnames="plan")
-def _chunk(
-    state: TrainState, stop: Array, epoch: Array, position: Array, data: Array, root: Array, plan: Plan
-) -> tuple[TrainState, dict[str, Array]]:
-    """Updates until step `stop`; returns the new state and the mean of what was measured on the way."""
+def advance(
+    state: TrainState, place: Place, stop: int | Array, data: Array, root: Array, plan: Plan
+) -> tuple[TrainState, Place, dict[str, Array]]:
+    """Updates until step `stop`; the new state and place, and the sums of what was measured on the way."""
     epochs = plan.epochs(root)
     chain = stream(root, "chain")
     n_starts = plan.estimator.n_starts or plan.batch_size
@@ -74,12 +74,9 @@ def _chunk(
         state, measured = update(state, place)
         return state, epochs.advance(place, plan.batch_size), jax.tree.map(jnp.add, totals, measured)
 
-    place = epochs.begin(epoch, position)
     measured = jax.eval_shape(update, state, place)[1]
     totals = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
-    start = state.step
-    state, _, totals = jax.lax.fori_loop(start, stop, body, (state, place, totals))
-    return state, jax.tree.map(lambda total: total / (stop - start).astype(total.dtype), totals)
+    return jax.lax.fori_loop(state.step, stop, body, (state, place, totals))
 
 
 def _update(key: Array, state: TrainState, batch: Array, starts: Array, plan: Plan) -> tuple[TrainState, dict[str, Array]]:

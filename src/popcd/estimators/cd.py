@@ -5,6 +5,8 @@
 Reference: Hinton (2002). Biased for every k, and the bias does not fall with the size of the batch; lowest variance of all.
 """
 
+import functools
+
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -31,8 +33,11 @@ def cd(k: int = 1) -> Estimator:
     >>> particles.visible.shape, round(float(particles.ess))
     ((32, 16), 32)
     """
-    k = positive_int("k", k)
+    return _cd(positive_int("k", k))
 
+
+@functools.cache
+def _cd(k: int) -> Estimator:
     def step(key: Array, state: None, rbm: RBM, batch: ArrayLike) -> tuple[None, Particles]:
         visible = sweeps(key, start_at(rbm, batch, None), rbm, k)
         return None, Particles(visible, jnp.zeros(len(visible), rbm.dtype))

@@ -14,7 +14,9 @@ from popcd.rbm import RBM
 
 @dataclass(frozen=True)
 class Estimator:
-    """Where the negative particles and their log-weights come from. Two with the same settings are equal.
+    """Where the negative particles and their log-weights come from.
+
+    The factories build one object for each choice of settings, so that equal settings share one compiled program.
 
     name, settings : what it is, as words; `str()` gives a label.
     init : `init(key, rbm, batch) -> state`, before the first step.
@@ -26,8 +28,8 @@ class Estimator:
 
     name: str
     settings: tuple[tuple[str, Any], ...]
-    init: Callable[[Array, RBM, ArrayLike], Any] = field(compare=False, repr=False)
-    step: Callable[[Array, Any, RBM, ArrayLike], tuple[Any, Particles]] = field(compare=False, repr=False)
+    init: Callable[[Array, RBM, ArrayLike], Any] = field(repr=False)
+    step: Callable[[Array, Any, RBM, ArrayLike], tuple[Any, Particles]] = field(repr=False)
     n_starts: int | None = None
     sampled: bool = True
 

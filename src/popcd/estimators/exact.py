@@ -5,6 +5,8 @@
 No bias, no variance; two to the power of the smaller side in time and memory, so for small machines only.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -14,7 +16,7 @@ from popcd.estimators.estimator import Estimator, stateless
 from popcd.particles import Particles
 from popcd.rbm import RBM
 
-MOST_UNITS = 20
+MOST_NUMBERS = 2**27  # half a gigabyte in float32
 
 
 def all_states(n_units: int, dtype: type) -> Array:
@@ -29,7 +31,7 @@ def all_states(n_units: int, dtype: type) -> Array:
 
 
 def exact() -> Estimator:
-    """The exact gradient, for machines with at most 20 units on the smaller side.
+    """The exact gradient, for machines so small that all states of one side fit into memory (784 x 17, say).
 
     Examples
     --------
@@ -39,13 +41,18 @@ def exact() -> Estimator:
     >>> particles.visible.shape, particles.hidden.shape
     ((8, 6), (8, 3))
     """
+    return _exact()
 
+
+@functools.cache
+def _exact() -> Estimator:
     def step(key: Array, state: None, rbm: RBM, batch: ArrayLike) -> tuple[None, Particles]:
-        smaller = min(rbm.n_visible, rbm.n_hidden)
-        if smaller > MOST_UNITS:
+        smaller, larger = sorted((rbm.n_visible, rbm.n_hidden))
+        if 2**smaller * larger > MOST_NUMBERS:
             raise ValueError(
-                f"exact() enumerates the smaller side and takes at most {MOST_UNITS} units there; "
-                f"{rbm.n_visible} x {rbm.n_hidden} would need 2**{smaller} states: use a sampling estimator"
+                f"exact() holds all states of the smaller side in memory; {rbm.n_visible} x {rbm.n_hidden} would need "
+                f"2**{smaller} states of {larger} numbers, and at most 2**27 numbers are taken: use a sampling estimator, "
+                "or popcd.evaluation.exact_gradient, which goes through the states in blocks"
             )
         states = all_states(smaller, rbm.dtype)
         if rbm.n_visible <= rbm.n_hidden:

@@ -6,6 +6,8 @@ Reference: Tieleman (2008). Unbiased in the limit of a learning rate so small th
 otherwise biased, and it can diverge.
 """
 
+import functools
+
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
@@ -34,9 +36,14 @@ def pcd(k: int = 1, n_chains: int | None = None) -> Estimator:
     >>> particles.visible.shape
     (100, 16)
     """
-    kernel = gibbs(k)
     if n_chains is not None:
         n_chains = positive_int("n_chains", n_chains)
+    return _pcd(positive_int("k", k), n_chains)
+
+
+@functools.cache
+def _pcd(k: int, n_chains: int | None) -> Estimator:
+    kernel = gibbs(k)
 
     def init(key: Array, rbm: RBM, batch: ArrayLike) -> GibbsState:
         return kernel.init(start_at(rbm, batch, n_chains))

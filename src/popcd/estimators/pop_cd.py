@@ -6,6 +6,8 @@ Reference: Krause, Fischer, Igel (2016), sections 3 to 3.4. Consistent: bias and
 particles, whatever the chain; the variance is higher than CD's, and grows with the number of hidden units.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -66,7 +68,6 @@ def pop_cd(
     >>> particles.visible.shape, bool(1 <= particles.ess <= 1000)
     ((1000, 16), True)
     """
-    k = positive_int("k", k)
     one_of("normalizer", normalizer, ("self", "leave-one-out"))
     one_of("proposal", proposal, ("single", "joint", "mixture"))
     if n_particles is not None:
@@ -75,7 +76,11 @@ def pop_cd(
         mixture_size = positive_int("mixture_size", mixture_size)
         if proposal != "mixture":
             raise ValueError(f'mixture_size={mixture_size} needs proposal="mixture", got proposal={proposal!r}')
+    return _pop_cd(positive_int("k", k), normalizer, proposal, mixture_size, n_particles)
 
+
+@functools.cache
+def _pop_cd(k: int, normalizer: str, proposal: str, mixture_size: int | None, n_particles: int | None) -> Estimator:
     def step(key: Array, state: None, rbm: RBM, batch: ArrayLike) -> tuple[None, Particles]:
         start = start_at(rbm, batch, n_particles)
         _check_population(len(start), mixture_size, normalizer)

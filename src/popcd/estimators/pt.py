@@ -6,6 +6,7 @@ References: Desjardins et al. (2010); Salakhutdinov (2009). As PCD unbiased in t
 its chains cross between modes; one sweep costs as many Gibbs sweeps as there are temperatures.
 """
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -47,10 +48,14 @@ def pt(
     ((32, 16), (4,))
     """
     ladder = uniform_ladder(n_temperatures) if betas is None else check_ladder(betas)
-    kernel = tempering(ladder)
-    sweeps = positive_int("sweeps", sweeps)
     if n_ladders is not None:
         n_ladders = positive_int("n_ladders", n_ladders)
+    return _pt(ladder, n_ladders, positive_int("sweeps", sweeps), uniform=betas is None)
+
+
+@functools.cache
+def _pt(ladder: tuple[float, ...], n_ladders: int | None, sweeps: int, uniform: bool) -> Estimator:
+    kernel = tempering(ladder)
 
     def init(key: Array, rbm: RBM, batch: ArrayLike) -> TemperingState:
         starts = start_at(rbm, batch, n_ladders)
@@ -67,4 +72,4 @@ def pt(
         return state, Particles(visible, jnp.zeros(len(visible), rbm.dtype), info=info)
 
     settings = (("n_temperatures", len(ladder)), ("n_ladders", n_ladders), ("sweeps", sweeps))
-    return Estimator("pt", settings if betas is None else (*settings, ("betas", ladder)), init, step, n_ladders)
+    return Estimator("pt", settings if uniform else (*settings, ("betas", ladder)), init, step, n_ladders)

@@ -146,7 +146,7 @@ def anneal(
     total, steps = np.zeros(len(visible)), len(path) - 1
     for first in range(0, steps, _CHUNK):
         part = jnp.asarray(path[first : first + _CHUNK + 1], rbm.dtype)
-        visible, increments = _chunk(stream(key, "evaluation"), visible, first, part, base, rbm, bool(largest < 1))
+        visible, increments = _chunk(stream(key, "anneal"), visible, first, part, base, rbm, bool(largest < 1))
         total += np.asarray(increments, np.float64)
         if progress is not None:
             progress(first + len(part) - 1, steps)

@@ -102,10 +102,10 @@ def _prepared(rbm: RBM) -> tuple[RBM, bool, bool]:
     """The machine in float64 with the smaller side hidden, whether that mirrored it, and whether factors may multiply."""
     smaller = min(rbm.n_visible, rbm.n_hidden)
     if smaller > MOST_UNITS:
-        hours = 2**smaller * max(rbm.n_visible, rbm.n_hidden) / _FACTORS_PER_HOUR
+        power = np.log10(2) * smaller + np.log10(max(rbm.n_visible, rbm.n_hidden) / _FACTORS_PER_HOUR)
         raise ValueError(
             f"the smaller side of this {rbm.n_visible} x {rbm.n_hidden} machine has {smaller} units: enumeration would sum "
-            f"2**{smaller} states (about {hours:.2g} hours); at most {MOST_UNITS} units are taken. Use method='ais'."
+            f"2**{smaller} states (about 10**{power:.0f} hours); at most {MOST_UNITS} units are taken. Use method='ais'."
         )
     machine = in_float64(rbm)
     mirrored = rbm.n_hidden > rbm.n_visible
@@ -173,7 +173,13 @@ def log_unnormalised(rbm: RBM, data: Any) -> np.ndarray:
 
 
 def exact_gradient(rbm: RBM, data: Any) -> RBM:
-    """The exact gradient of the mean log-likelihood of all rows of `data`, as NumPy float64."""
+    """The exact gradient of the mean log-likelihood of all rows of `data`, in blocks of constant memory, as NumPy float64.
+
+    >>> import numpy as np
+    >>> rbm = RBM(weights=np.zeros((4, 2)), visible_bias=np.zeros(4), hidden_bias=np.zeros(2))
+    >>> print(exact_gradient(rbm, np.eye(4)).visible_bias)  # 1/4 of the rows have the unit on, 1/2 of the states
+    [-0.25 -0.25 -0.25 -0.25]
+    """
     rows = binary_matrix("data", data, rbm.n_visible)
     model, means = exact_moments(rbm), data_moments(rbm, rows)
     return RBM(*(a - b for a, b in zip(jax.tree.leaves(means), jax.tree.leaves(model), strict=True)))

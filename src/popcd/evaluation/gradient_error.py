@@ -8,21 +8,22 @@ Reference: Krause, Fischer, Igel (2016), section 4, Table 1.
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from popcd.checks import binary_matrix, positive_int
+from popcd.checks import binary_matrix, instance_of, positive_int
 from popcd.estimators import Estimator
 from popcd.evaluation.ais import Progress
+from popcd.evaluation.bracket import base_rate
 from popcd.evaluation.exact import data_moments, exact_gradient
-from popcd.evaluation.likelihood import AUTO_UNITS, base_rate
+from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.evaluation.tempered import tempered_moments
 from popcd.gradient import gradient
-from popcd.prng import fold_in, stream
+from popcd.prng import bits, fold_in, stream
 from popcd.rbm import RBM
 
 _GROUPS = 20
@@ -36,9 +37,9 @@ class GradientError:
     bias : squared distance of the mean gradient from the truth, as the paper reports it.
     bias_corrected : the same less `noise_floor`, what an unbiased estimator would show; can be slightly negative.
     variance : of one gradient estimate, its batch included.
-    noise_floor : variance / repeats, and the noise of the truth where that was sampled.
+    noise_floor : variance / repeats (between groups of repeats for persistent chains), and the noise of a sampled truth.
     ess : mean effective sample size of the particles.
-    truth : "exact", "tempered" or "given".
+    truth, truth_swap_rate : "exact", "tempered" or "given"; the least swap rate of a tempered one.
     """
 
     bias: float
@@ -50,6 +51,7 @@ class GradientError:
     ess: float
     repeats: int
     truth: str
+    truth_swap_rate: float | None
 
 
 def gradient_error(
@@ -61,6 +63,9 @@ def gradient_error(
     repeats: int = 5_000,
     seed: int = 0,
     truth: RBM | None = None,
+    n_temperatures: int = 40,
+    n_ladders: int = 32,
+    sweeps: int = 2_000,
     progress: Progress | None = None,
 ) -> GradientError:
     """Bias and variance per parameter of `estimator` at `rbm`, every estimate with a fresh batch of `data`.
@@ -74,6 +79,8 @@ def gradient_error(
     seed : the same seed gives the same figures.
     truth : the gradient over all of `data` where it is known already; by default exact up to 20 units on the smaller side,
         and by long parallel tempering beyond.
+    n_temperatures, n_ladders, sweeps : the parallel tempering behind a truth that cannot be exact; half is burn-in. The paper
+        uses 100 temperatures and 250,000 sweeps of one ladder.
     progress : called with the repeats done and the repeats in all.
 
     Examples
@@ -84,18 +91,21 @@ def gradient_error(
     >>> found.bias < 1e-12, found.variance < 1e-12
     (True, True)
     """
+    instance_of("rbm", rbm, RBM)
+    instance_of("estimator", estimator, Estimator)
     rows = binary_matrix("data", data, rbm.n_visible)
-    batch_size, repeats = positive_int("batch_size", batch_size), positive_int("repeats", repeats)
+    batch_size, repeats = positive_int("batch_size", batch_size), positive_int("repeats", repeats, least=3)
     if batch_size > len(rows):
         raise ValueError(f"batch_size must be at most the number of rows, {len(rows)}, got {batch_size}")
-    if repeats < 2:
-        raise ValueError(f"repeats must be at least 2 to have a variance, got {repeats}")
-    known, kind, truth_noise = _truth(rbm, rows, truth, seed)
+    ladders = (positive_int("n_temperatures", n_temperatures, least=2), positive_int("n_ladders", n_ladders))
+    key = jax.random.key(seed)
+    known = _truth(stream(key, "truth"), rbm, rows, truth, (*ladders, positive_int("sweeps", sweeps)))
 
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    centre = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), known)
-    root, on_device = jax.random.key(seed), jnp.asarray(rows)
-    state = estimator.init(stream(root, "init"), rbm, on_device[: estimator.n_starts or batch_size])
+    centre = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), known.gradient)
+    root, on_device = stream(key, "gradient_error"), jnp.asarray(rows)
+    first_rows = _draw(stream(root, "init"), len(rows), estimator.n_starts or batch_size)
+    state = estimator.init(stream(root, "init"), rbm, on_device[first_rows])
     chunk = min(_CHUNK, -(-repeats // _GROUPS))
     n_chunks = -(-repeats // chunk)
     groups = _Groups(min(_GROUPS, n_chunks))
@@ -106,7 +116,16 @@ def gradient_error(
         groups.add(number * groups.n // n_chunks, count, sums)
         if progress is not None:
             progress(first + count, repeats)
-    return groups.result(repeats, kind, truth_noise)
+    return groups.result(repeats, known, independent=not jax.tree.leaves(state))
+
+
+def _draw(key: Array, n_rows: int, n: int) -> Array:
+    """`n` row numbers without replacement, in random order; from the beginning again where there are fewer rows.
+
+    Random words of 30 bits are ordered as the floats that have these bits, for which XLA has a fast partial sort.
+    """
+    words = jax.lax.bitcast_convert_type(bits(key, (n_rows,)) >> 2, jnp.float32)
+    return jnp.resize(jax.lax.top_k(words, min(n, n_rows))[1], (n,))
 
 
 @functools.partial(jax.jit, static_argnames=("estimator", "batch_size"))
@@ -126,10 +145,7 @@ def _repeat(
 
     def one(number: Array, carry: Any) -> Any:
         state, (total, squares, ess) = carry
-        order = jnp.arange(len(data))
-        if batch_size < len(data):
-            order = jax.random.permutation(fold_in(stream(root, "data"), number), len(data))
-        rows = data[jnp.resize(order, (n_starts,))]
+        rows = data[_draw(fold_in(stream(root, "data"), number), len(data), n_starts)]
         state, particles = estimator.step(fold_in(stream(root, "chain"), number), state, rbm, rows)
         gap = jax.tree.map(jnp.subtract, gradient(rbm, rows[:batch_size], particles), truth)
         total = jax.tree.map(jnp.add, total, gap)
@@ -140,18 +156,26 @@ def _repeat(
     return jax.lax.fori_loop(first, first + count, one, (state, (zeros, zeros, jnp.zeros((), rbm.dtype))))
 
 
-def _truth(rbm: RBM, rows: np.ndarray, given: RBM | None, seed: int) -> tuple[RBM, str, float]:
-    """The gradient over all rows, how it is known, and its own noise per parameter."""
+class _Truth(NamedTuple):
+    """The gradient over all rows, how it is known, its own noise per parameter, the least swap rate behind it."""
+
+    gradient: RBM
+    kind: str
+    noise: float = 0.0
+    swap_rate: float | None = None
+
+
+def _truth(key: Array, rbm: RBM, rows: np.ndarray, given: RBM | None, tempering: tuple[int, int, int]) -> _Truth:
     if given is not None:
         if given.weights.shape != rbm.weights.shape:
             raise ValueError(f"truth has weights of shape {given.weights.shape}, the machine {rbm.weights.shape}")
-        return given, "given", 0.0
+        return _Truth(given, "given")
     if min(rbm.n_visible, rbm.n_hidden) <= AUTO_UNITS:
-        return exact_gradient(rbm, rows), "exact", 0.0
-    model, noise = tempered_moments(jax.random.key(seed), rbm, base_rate(rows))
+        return _Truth(exact_gradient(rbm, rows), "exact")
+    model, noise, swap_rate = tempered_moments(key, rbm, base_rate(rows), *tempering)
     means = data_moments(rbm, rows)
     found = RBM(*(a - b for a, b in zip(jax.tree.leaves(means), jax.tree.leaves(model), strict=True)))
-    return found, "tempered", noise
+    return _Truth(found, "tempered", noise, swap_rate)
 
 
 class _Groups:
@@ -169,7 +193,7 @@ class _Groups:
         self.squares[group] += _flat(squares).mean()
         self.ess += float(ess)
 
-    def result(self, repeats: int, kind: str, truth_noise: float) -> GradientError:
+    def result(self, repeats: int, truth: _Truth, independent: bool) -> GradientError:
         totals = np.stack(self.totals)
         bias, variance = _figures(totals.sum(axis=0), self.squares.sum(), repeats)
         without = [
@@ -177,7 +201,9 @@ class _Groups:
             for g in range(self.n)
         ]
         bias_stderr, variance_stderr = np.sqrt((self.n - 1) * np.var(without, axis=0))
-        floor = variance / repeats + truth_noise
+        # Repeats of persistent chains depend on each other, so that their noise is measured between groups
+        between = (totals / self.counts[:, None]).var(axis=0, ddof=1).mean() / self.n
+        floor = (variance / repeats if independent else between) + truth.noise
         return GradientError(
             bias=float(bias),
             bias_stderr=float(bias_stderr),
@@ -187,7 +213,8 @@ class _Groups:
             noise_floor=float(floor),
             ess=self.ess / repeats,
             repeats=repeats,
-            truth=kind,
+            truth=truth.kind,
+            truth_swap_rate=truth.swap_rate,
         )
 
 

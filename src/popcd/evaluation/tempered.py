@@ -29,13 +29,13 @@ class Tempered(NamedTuple):
 
     visible : snapshots x ladders x visible, the states at beta = 1 as uint8.
     below, above : snapshots x ladders x (temperatures - 1), f at the samples of the lower and of the upper replica.
-    exchanges : how often each pair of neighbours exchanged in the kept sweeps of all ladders.
+    swap_rates : the share of sweeps in which each pair of neighbours exchanged.
     """
 
     visible: np.ndarray
     below: np.ndarray
     above: np.ndarray
-    exchanges: np.ndarray
+    swap_rates: np.ndarray
 
 
 @functools.partial(jax.jit, static_argnames=("betas", "sweeps"))
@@ -80,8 +80,7 @@ def temper(
         if progress is not None:
             progress(number + 1, 2 * snapshots)
     visible, rates, below, above = (np.stack(column) for column in zip(*kept, strict=True))
-    exchanges = rates.sum(axis=0, dtype=np.float64) * spacing * n_ladders
-    return Tempered(visible, below.astype(np.float64), above.astype(np.float64), exchanges)
+    return Tempered(visible, below.astype(np.float64), above.astype(np.float64), rates.mean(axis=0))
 
 
 @functools.partial(jax.jit, static_argnames=("betas", "sweeps", "groups"))
@@ -94,25 +93,26 @@ def _sum_moments(
     betas: tuple[float, ...],
     sweeps: int,
     groups: int,
-) -> tuple[TemperingState, RBM]:
+) -> tuple[TemperingState, RBM, Array]:
     """Sums over sweeps of `v E[h|v]'`, `v` and `E[h|v]` at beta = 1, for each group of ladders."""
     kernel = tempering(betas, base_bias)
 
-    def one(carry: tuple[TemperingState, RBM], number: Array) -> tuple[tuple[TemperingState, RBM], None]:
-        state, _ = kernel.step(fold_in(key, first + number), carry[0], rbm)
+    def one(carry: tuple[TemperingState, RBM], number: Array) -> tuple[tuple[TemperingState, RBM], Array]:
+        state, info = kernel.step(fold_in(key, first + number), carry[0], rbm)
         visible = state.visible[:, -1].reshape(groups, -1, rbm.n_visible)
         hidden = jax.nn.sigmoid(rbm.hidden_logits(visible))
         found = unchecked(jnp.einsum("gli,glj->gij", visible, hidden), visible.sum(axis=1), hidden.sum(axis=1))
-        return (state, jax.tree.map(jnp.add, carry[1], found)), None
+        return (state, jax.tree.map(jnp.add, carry[1], found)), info["swap_rates"]
 
     zeros = jax.tree.map(lambda leaf: jnp.zeros((groups, *leaf.shape), rbm.dtype), rbm)
-    return jax.lax.scan(one, (state, zeros), jnp.arange(sweeps))[0]
+    (state, total), rates = jax.lax.scan(one, (state, zeros), jnp.arange(sweeps))
+    return state, total, rates.mean(axis=0)
 
 
 def tempered_moments(
-    key: Array, rbm: RBM, base_bias: np.ndarray, n_temperatures: int = 40, n_ladders: int = 32, sweeps: int = 2000
-) -> tuple[RBM, float]:
-    """`E[v h']`, `E[v]` and `E[h]` by long parallel tempering, and the variance per parameter of these means.
+    key: Array, rbm: RBM, base_bias: np.ndarray, n_temperatures: int, n_ladders: int, sweeps: int
+) -> tuple[RBM, float, float]:
+    """`E[v h']`, `E[v]` and `E[h]` by long parallel tempering, the variance per parameter of these means, the least swap rate.
 
     Half of the sweeps are burn-in. The variance is that between 16 groups of ladders, which knows of autocorrelation.
     """
@@ -122,15 +122,17 @@ def tempered_moments(
     start = base_samples(fold_in(key, 0), rbm, base, n_ladders * n_temperatures)
     state = TemperingState(start.reshape(n_ladders, n_temperatures, rbm.n_visible))
     chunk = max(1, min(100, sweeps // 2))
-    total, count = [np.zeros((_GROUPS, *leaf.shape)) for leaf in jax.tree.leaves(rbm)], 0
+    total, count, rates = [np.zeros((_GROUPS, *leaf.shape)) for leaf in jax.tree.leaves(rbm)], 0, []
     for first in range(0, sweeps, chunk):
-        state, sums = _sum_moments(fold_in(key, 1), state, first, base, rbm, betas, chunk, _GROUPS)
+        state, sums, rate = _sum_moments(fold_in(key, 1), state, first, base, rbm, betas, chunk, _GROUPS)
         if first >= sweeps // 2:
             total = [a + np.asarray(b, np.float64) for a, b in zip(total, jax.tree.leaves(sums), strict=True)]
             count += chunk * n_ladders // _GROUPS
+            rates.append(np.asarray(rate))
     means = [part / count for part in total]
     noise = np.concatenate([part.var(axis=0, ddof=1).ravel() for part in means]).mean() / _GROUPS
-    return RBM(*(part.mean(axis=0) for part in means)), float(noise)
+    least = float(np.mean(rates, axis=0).min(initial=1.0))
+    return RBM(*(part.mean(axis=0) for part in means)), float(noise), least
 
 
 def bennett(below: np.ndarray, above: np.ndarray) -> float:
@@ -139,6 +141,8 @@ def bennett(below: np.ndarray, above: np.ndarray) -> float:
     >>> bennett(np.array([[0.5], [0.5]]), np.array([[0.5], [0.5]]))
     0.5
     """
+    if not (np.isfinite(below).all() and np.isfinite(above).all()):
+        raise ValueError("log ratios along the ladder are not finite: the parameters are too large for float32")
     low, high = np.minimum(below.min(axis=0), above.min(axis=0)), np.maximum(below.max(axis=0), above.max(axis=0))
     while True:
         delta = (low + high) / 2

@@ -23,7 +23,13 @@ class GibbsState(NamedTuple):
 
 
 def sweep(key: Array, visible: Array, rbm: RBM) -> tuple[Array, Array]:
-    """One block Gibbs sweep, `h ~ p(h | v)`, `v' ~ p(v | h)`; returns (v', h)."""
+    """One block Gibbs sweep, `h ~ p(h | v)`, `v' ~ p(v | h)`; returns (v', h).
+
+    >>> import jax, jax.numpy as jnp, popcd
+    >>> visible, hidden = sweep(jax.random.key(0), jnp.zeros((5, 4)), popcd.RBM.create(4, 3))
+    >>> visible.shape, hidden.shape
+    ((5, 4), (5, 3))
+    """
     hidden = bernoulli(fold_in(key, 0), rbm.hidden_logits(visible))
     return bernoulli(fold_in(key, 1), rbm.visible_logits(hidden)), hidden
 

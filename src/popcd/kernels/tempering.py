@@ -65,7 +65,7 @@ def exchange(key: Array, betas: Array, potential: Array) -> tuple[Array, Array]:
     taken = jnp.zeros((ladders, temperatures - 1), bool)
     for parity in (0, 1):
         ratio = swap_log_ratio(betas, jnp.take_along_axis(potential, source, axis=1))
-        accept = uniform(fold_in(key, parity), ratio.shape, ratio.dtype) < jnp.exp(jnp.minimum(ratio, 0))
+        accept = uniform(fold_in(key, parity), ratio.shape, ratio.dtype) <= jnp.exp(jnp.minimum(ratio, 0))
         accept = accept & (pair % 2 == parity)[None, :]
         up = jnp.pad(accept, ((0, 0), (0, 1))).astype(source.dtype)
         down = jnp.pad(accept, ((0, 0), (1, 0))).astype(source.dtype)
