@@ -17,14 +17,19 @@ def both_informations(rbm):
     return (joint * np.log(joint / product)).sum(), (product * np.log(product / joint)).sum()
 
 
+def p_value(gap, error):
+    return 2 * stats.norm.sf(abs(gap) / error)
+
+
 @pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
 def test_informations_are_those_of_the_joint_table(rbm, seed):
     mutual, lautum = both_informations(rbm)
     found = popcd.information(rbm, n_samples=200_000, seed=seed)
     np.testing.assert_allclose(found.total, mutual + lautum, rtol=1e-10)
-    assert 2 * stats.norm.sf(abs(found.lautum - lautum) / found.stderr) > ALPHA
-    assert 2 * stats.norm.sf(abs(found.mutual - mutual) / found.stderr) > ALPHA
-    assert 2 * stats.norm.sf(abs(found.lautum - both_informations(weaker(rbm))[1]) / found.stderr) < ALPHA
+    assert p_value(found.lautum - lautum, found.lautum_stderr) > ALPHA
+    assert p_value(found.mutual - mutual, found.mutual_stderr) > ALPHA
+    assert p_value(found.lautum - both_informations(weaker(rbm))[1], found.lautum_stderr) < ALPHA
+    assert found.total_stderr == 0
     np.testing.assert_allclose(found.ess_bound, np.exp(-found.lautum))
     assert found.method == "exact"
 
@@ -37,12 +42,20 @@ def test_the_bound_holds_for_perfect_chains():
     assert 1 / (joint * weights**2).sum() < np.exp(-lautum)
 
 
-def test_sampled_information_agrees(monkeypatch):
+def test_sampled_information_agrees(monkeypatch, seed):
     for module in (popcd.dependence, popcd.sampling):
         monkeypatch.setattr(module, "AUTO_UNITS", 2)
-    for name, value in {"_LADDERS": 5_000, "_TEMPERATURES": 4, "_LEAST_SWEEPS": 60}.items():
+    for name, value in {"LADDERS": 5_000, "_TEMPERATURES": 4, "_LEAST_SWEEPS": 60}.items():
         monkeypatch.setattr(popcd.sampling, name, value)
     mutual, lautum = both_informations(WIDE)
-    found = popcd.information(WIDE, n_samples=5_000)
+    found = popcd.information(WIDE, n_samples=10_000, seed=seed)
     assert found.method == "sampled"
-    np.testing.assert_allclose([found.total, found.lautum], [mutual + lautum, lautum], rtol=0.1)
+    assert p_value(found.total - mutual - lautum, found.total_stderr) > ALPHA
+    assert p_value(found.mutual - mutual, found.mutual_stderr) > ALPHA
+    assert p_value(found.lautum - lautum, found.lautum_stderr) > ALPHA
+    assert p_value(found.lautum - both_informations(weaker(WIDE))[1], found.lautum_stderr) < ALPHA
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(ValueError, match="n_samples must be a whole number of at least 2, got 1"):
+        popcd.information(WIDE, n_samples=1)

@@ -35,7 +35,7 @@ def test_all_states_as_particles_give_the_derivative_of_the_exact_log_likelihood
 
 @both
 @pytest.mark.parametrize("k", [1, 2, 10])
-def test_the_expectation_of_cd_k_follows_from_the_kth_power_of_the_gibbs_matrix(rbm, k):
+def test_the_gradient_of_a_law_of_particles_is_its_expectation(rbm, k):
     data = some_data(rbm)
     law = np.linalg.matrix_power(reference.gibbs_matrix(rbm), k)[reference.index(data)].mean(axis=0)
     ours = gradient(rbm, data, all_particles(rbm, law))

@@ -23,8 +23,8 @@ def test_fold_in_equals_that_of_jax(seed, number):
 
 
 def test_streams_differ(seed):
-    keys = [prng.stream(jax.random.key(seed), name) for name in ("init", "data", "chain", "evaluation")]
-    assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == 4
+    keys = [prng.stream(jax.random.key(seed), name) for name in ("create", "init", "data", "chain", "truth")]
+    assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == 5
 
 
 def test_too_many_words_are_refused():
@@ -32,7 +32,7 @@ def test_too_many_words_are_refused():
         jax.eval_shape(lambda key: prng.bits(key, (2**16, 2**16)), jax.random.key(0))
 
 
-def tail_counts(draw, seed, logit, n=2**22, blocks=4):
+def tail_counts(draw, seed, logit, n=2**22, blocks=6):
     """How often the rare value comes up in blocks * n draws; a compiled loop, so that nothing is stored."""
     logits = jnp.full(n, logit)
 

@@ -109,6 +109,15 @@ def test_bad_parameters_are_named(change, error, words):
         popcd.RBM(**(good | change))
 
 
+def test_mixed_precision_is_widened_and_integers_are_numbers():
+    rbm = popcd.RBM(np.zeros((2, 1), np.float32), np.full(2, 0.1), jnp.arange(1))
+    assert {leaf.dtype for leaf in jax.tree.leaves(rbm)} == {np.dtype(np.float64)}
+    assert rbm.visible_bias[0] == 0.1
+    assert rbm.mirror().weights.dtype == np.float64
+    with pytest.raises(TypeError, match="float32, float64 or int, got an array of dtype float16"):
+        popcd.RBM(np.zeros((2, 1), np.float16), np.zeros(2), np.zeros(1))
+
+
 def test_a_machine_can_be_built_inside_a_transformation():
     def free_energy(weights):
         return popcd.RBM(weights, jnp.zeros(2), jnp.zeros(3)).free_energy(jnp.ones(2))

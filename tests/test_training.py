@@ -1,3 +1,4 @@
+import sys
 import warnings
 
 import jax
@@ -127,8 +128,19 @@ def test_the_interval_of_evaluation_does_not_change_the_run():
 
 
 def test_a_larger_population_starts_at_further_rows():
-    run = train(popcd.pop_cd(n_particles=40), batch_size=4)
-    assert run.history["ess"][-1] > 16
+    """An estimator of the user's shows what it is handed: the rows of the batch first, then further ones."""
+    seen = []
+
+    def step(key, state, rbm, batch):
+        jax.debug.callback(lambda rows: seen.append(np.asarray(rows)), batch)
+        return popcd.pop_cd(n_particles=40).step(key, state, rbm, batch)
+
+    settings = {"batch_size": 4, "iterations": 4}
+    train(popcd.Estimator("mine", (), lambda key, rbm, batch: None, step, n_starts=40), **settings)
+    jax.effects_barrier()
+    assert [rows.shape for rows in seen] == [(40, 9)] * 4
+    assert len(np.unique(seen[0][:16], axis=0)) == len(np.unique(STRIPES, axis=0))
+    np.testing.assert_array_equal(seen[0][4:8], seen[1][:4])
     assert train(popcd.pcd(n_chains=6), batch_size=4).state.estimator.visible.shape == (6, 9)
 
 
@@ -166,6 +178,36 @@ def test_a_healthy_run_does_not_warn_nor_does_enumeration():
         train(popcd.exact(), start=machine(9, 12, scale=3.0), iterations=100, learning_rate=0.0)
 
 
+def test_two_estimators_of_one_name_are_not_taken_for_each_other():
+    def shifted(amount):
+        def step(key, state, rbm, batch):
+            return None, popcd.Particles(jnp.full((4, 9), amount, jnp.float32), jnp.zeros(4))
+
+        return popcd.Estimator("mine", (), lambda key, rbm, batch: None, step)
+
+    one, two = (train(shifted(amount), iterations=1).rbm.visible_bias for amount in (0.0, 1.0))
+    np.testing.assert_allclose(one - two, 0.1, rtol=1e-4)
+
+
+def test_a_state_of_other_settings_is_not_resumed():
+    state = train(popcd.pcd()).state
+    with pytest.raises(ValueError, match="resume is the state of a run with other settings"):
+        train(popcd.cd(), iterations=30, resume=state)
+    with pytest.raises(ValueError, match="resume is the state of a run with other settings"):
+        train(popcd.pcd(n_chains=3), iterations=30, resume=state)
+    with pytest.raises(ValueError, match="has 20 updates behind it: iterations must be larger, got 20"):
+        train(popcd.pcd(), iterations=20, resume=state)
+
+
+def test_long_intervals_are_cut_into_chunks_that_change_nothing(monkeypatch):
+    whole = train(popcd.pop_cd(), batch_size=5, iterations=60, evaluate_every=60)
+    monkeypatch.setattr(sys.modules["popcd.training"], "_LONGEST_CHUNK", 7)
+    parts = train(popcd.pop_cd(), batch_size=5, iterations=60, evaluate_every=60)
+    np.testing.assert_array_equal(reference.flat(whole.rbm), reference.flat(parts.rbm))
+    assert parts.history["step"].tolist() == [60]
+    np.testing.assert_allclose(parts.history["ess"], whole.history["ess"], rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
@@ -198,8 +240,10 @@ def test_bad_input_is_named(settings, error, words):
 
 
 def test_what_is_not_an_estimator_is_refused():
-    with pytest.raises(TypeError, match=r"estimator must be .* got 'pop-cd'"):
+    with pytest.raises(TypeError, match=r"estimator must be a popcd.Estimator, got 'pop-cd'"):
         train("pop-cd")
+    with pytest.raises(TypeError, match=r"optimizer must be a optax.GradientTransformation, got 'adam'"):
+        train(optimizer="adam")
 
 
 def test_the_default_evaluation_says_what_it_cannot_enumerate():

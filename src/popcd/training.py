@@ -240,8 +240,7 @@ class _EssWatch:
             warnings.warn(
                 f"{self.label}: the effective sample size stayed at {mean:.2%} of the particles ("
                 f"{sizes / updates:.1f} of them) up to update {step}, so the gradient rests on a few. What helps: "
-                "pop_cd(proposal='mixture'), more "
-                "particles (n_particles), or pcd() and pt(), which need no weights.",
+                "pop_cd(proposal='mixture'), more particles (n_particles), or pcd() and pt(), which need no weights.",
                 LowESSWarning,
                 stacklevel=3,
             )

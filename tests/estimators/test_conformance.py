@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import popcd
@@ -13,6 +14,7 @@ import reference
 from laws import ALPHA, pearson, wald
 from machines import MILD, SHAPES, WIDE, weaker
 from popcd.gradient import gradient
+from popcd.updates import Plan, advance, init
 
 CHAINS = 96_000
 
@@ -27,7 +29,7 @@ class Row(NamedTuple):
 
     estimator: popcd.Estimator
     promise: str
-    products: int  # matrix products of one update, None where it loops
+    products: int  # matrix products in the program of one update; those in the loop over sweeps count once
     group: int = 1
     weights_sum_to_one: bool = True
 
@@ -86,6 +88,43 @@ def test_particles_of_chains_at_the_target_follow_it(row, rbm, seed):
     assert pearson(reference.index(step(row, rbm, batch, seed, start)[1].visible), target) > ALPHA
     twin = step(row, weaker(rbm), batch, seed, start)[1]
     assert pearson(reference.index(twin.visible), target) < ALPHA
+
+
+@pytest.mark.parametrize("name", ["cd-1", "cd-3", "pop-cd-1", "pop-cd-3"])
+@both
+def test_k_sweeps_from_a_datum_follow_the_kth_power_of_the_gibbs_matrix(name, rbm, seed):
+    """The law of CD-k's particles, and with it the expectation of CD-k."""
+    row, start = TABLE[name], np.arange(rbm.n_visible) % 2
+    law = np.linalg.matrix_power(reference.gibbs_matrix(rbm), dict(row.estimator.settings)["k"])[reference.index(start)]
+    batch = np.tile(start, (CHAINS, 1))
+    assert pearson(reference.index(step(row, rbm, batch, seed)[1].visible), law) > ALPHA
+    assert pearson(reference.index(step(row, weaker(rbm), batch, seed)[1].visible), law) < ALPHA
+
+
+@pytest.mark.parametrize("name", ["pcd-1", "pcd-3"])
+@both
+def test_persistent_chains_go_on_where_they_were(name, rbm, seed):
+    """Two updates from a fixed start are 2k sweeps; chains that forgot the first would have made k."""
+    row, start = TABLE[name], np.arange(rbm.n_visible) % 2
+    k, batch = dict(row.estimator.settings)["k"], np.tile(start, (CHAINS, 1))
+    once = np.linalg.matrix_power(reference.gibbs_matrix(rbm), k)
+    state, first = step(row, rbm, batch, seed)
+    np.testing.assert_array_equal(state.visible, first.visible)
+    state, second = step(row, rbm, 1 - batch, seed + 1000, state)
+    np.testing.assert_array_equal(state.visible, second.visible)
+    assert pearson(reference.index(second.visible), (once @ once)[reference.index(start)]) > ALPHA
+    if k == 1:  # after three sweeps three more change little
+        assert pearson(reference.index(second.visible), once[reference.index(start)]) < ALPHA
+
+
+def test_ladders_go_on_where_they_were():
+    row, batch = TABLE["pt"], reference.states(5)
+    state, first = step(row, WIDE, batch)
+    np.testing.assert_array_equal(state.visible[:, -1], first.visible)
+    again, second = step(row, WIDE, batch, seed=1, state=state)
+    restarted = step(row, WIDE, batch, seed=1)[1]
+    np.testing.assert_array_equal(again.visible[:, -1], second.visible)
+    assert not jnp.array_equal(second.visible, restarted.visible)
 
 
 @rows_with("weighted")
@@ -159,15 +198,13 @@ def test_the_gradient_is_the_weighted_mean_of_the_statistics(row):
 
 
 @every
-def test_matrix_products_of_a_compiled_update(row):
-    """Counted in the optimised program: the products that chain, weights and gradient share are made once."""
-    rbm, batch, key = popcd.RBM.create(24, 12), jnp.zeros((40, 24), jnp.uint8), jax.random.key(0)
-
-    def update(key, state, rbm, batch):
-        state, particles = row.estimator.step(key, state, rbm, batch)
-        return state, gradient(rbm, batch, particles), particles.ess
-
-    text = jax.jit(update).lower(key, row.estimator.init(key, rbm, batch), rbm, batch).compile().as_text()
+@pytest.mark.parametrize("centered", [False, True], ids=["plain", "centred"])
+def test_matrix_products_of_a_compiled_update(row, centered):
+    """Counted in the optimised program of training: products that chain, weights and gradient share are made once."""
+    data, root = jnp.zeros((40, 24), jnp.uint8), jax.random.key(0)
+    plan = Plan(row.estimator, optax.sgd(0.1), batch_size=40, centered=centered, n_rows=40)
+    state = init(root, popcd.RBM.create(24, 12), data, plan)
+    text = advance.lower(state, plan.place(state, root), 100, data, root, plan).compile().as_text()
     assert len(re.findall(r"= \S+ (?:dot|custom-call)\(", text)) == row.products
 
 
@@ -185,7 +222,7 @@ def test_a_resumed_run_continues_bit_for_bit(row):
 
 
 def test_equal_settings_are_equal_estimators_and_labels_say_them():
-    assert popcd.cd(2) == popcd.cd(k=2) != popcd.cd(3)
+    assert popcd.cd(2) is popcd.cd(k=2) != popcd.cd(3)
     assert hash(popcd.pop_cd()) == hash(popcd.pop_cd(k=1))
     assert popcd.pt(3) != popcd.pt(3, betas=(0.0, 0.1, 1.0))
     assert str(popcd.pcd(2, n_chains=7)) == "pcd(k=2, n_chains=7)"
@@ -209,8 +246,8 @@ def test_bad_settings_are_refused(make, words):
 
 
 def test_exact_says_what_it_cannot_enumerate():
-    with pytest.raises(ValueError, match=r"at most 20 units there; 30 x 21 would need 2\*\*21 states"):
-        popcd.exact().step(jax.random.key(0), None, popcd.RBM.create(30, 21), None)
+    with pytest.raises(ValueError, match=r"70 x 21 would need 2\*\*21 states of 70 numbers, and at most 2\*\*27"):
+        popcd.exact().step(jax.random.key(0), None, popcd.RBM.create(70, 21), None)
 
 
 def test_the_papers_tempering_is_one_ladder_with_many_sweeps():

@@ -36,7 +36,7 @@ def test_thousands_of_units_on_the_other_side():
     h = reference.states(3)
     terms = h @ c + np.logaddexp(0, h @ w.T + b).sum(axis=1)
     np.testing.assert_allclose(popcd.log_partition(rbm).value, np.logaddexp.reduce(terms), rtol=1e-12)
-    np.testing.assert_allclose(popcd.log_partition(rbm.mirror()).value, np.logaddexp.reduce(terms), rtol=1e-6)
+    np.testing.assert_allclose(popcd.log_partition(rbm.mirror()).value, np.logaddexp.reduce(terms), rtol=1e-12)
 
 
 def test_huge_weights_do_not_overflow():

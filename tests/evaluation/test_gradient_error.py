@@ -96,7 +96,7 @@ def test_progress_and_any_number_of_repeats():
     ("options", "words"),
     [
         ({"batch_size": 9}, "batch_size must be at most the number of rows, 8, got 9"),
-        ({"repeats": 1}, "repeats must be at least 2"),
+        ({"repeats": 2}, "repeats must be a whole number of at least 3, got 2"),
         ({"truth": popcd.RBM.create(3, 5)}, r"truth has weights of shape \(3, 5\), the machine \(5, 3\)"),
         ({"data": np.eye(4)}, "4 columns"),
     ],

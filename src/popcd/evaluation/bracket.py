@@ -19,6 +19,7 @@ from popcd.rbm import RBM
 _WIDEST = 1.0  # nat between the bounds
 _LEAST_ESS = 10
 _LEAST_SWAP_RATE = 0.01
+_COARSER = 4  # the schedule from the uniform distribution has every fourth step
 
 
 class Effort(NamedTuple):
@@ -45,7 +46,10 @@ def bracketed_log_partition(
     effort: Effort,
     progress: Progress | None,
 ) -> Estimate:
-    """Samples by tempering, then AIS up from the base-rate model and down from the samples.
+    """Samples by tempering, then AIS up from the base-rate model and down from the samples, and a coarse one from uniform.
+
+    A base-rate model that all but excludes a mode hides it from everything that starts there; chains from the uniform
+    distribution may still find it, and any forward AIS far above the upper bound refutes it.
 
     Without data or a given base the ladder begins at the uniform distribution, which favours no mode, and AIS at the
     means of the samples, kept well away from 0 and 1.
@@ -54,7 +58,8 @@ def bracketed_log_partition(
         base_bias = base_rate(rows)
     ladder_base = np.zeros(rbm.n_visible) if base_bias is None else base_bias
     steps = len(effort.schedule) - 1
-    parts = _parts(progress, [effort.sweeps, steps, steps])
+    coarse = np.append(effort.schedule[:-1:_COARSER], 1.0)
+    parts = _parts(progress, [effort.sweeps, steps, steps, len(coarse) - 1])
     snapshots = -(-effort.n_chains // effort.n_ladders)
     samples = temper(
         fold_in(key, 0),
@@ -73,10 +78,14 @@ def bracketed_log_partition(
     up = log_mean(anneal(fold_in(key, 2), rbm, start, effort.schedule, base, parts[1]))
     falls = anneal(fold_in(key, 3), rbm, jnp.asarray(drawn, rbm.dtype), effort.schedule[::-1], base, parts[2])
     down = log_mean(falls.reshape(samples.visible.shape[:2]))
+    flat = np.zeros(rbm.n_visible)
+    anywhere = base_samples(fold_in(key, 4), rbm, jnp.asarray(flat, rbm.dtype), effort.n_chains)
+    uniform = log_mean(anneal(fold_in(key, 5), rbm, anywhere, coarse, flat, parts[3]))
     bennett, bennett_stderr = bennett_log_ratio(samples)
     return combine(
         forward=up._replace(value=up.value + base_log_partition(rbm, base)),
         reverse=down._replace(value=base_log_partition(rbm, base) - down.value),
+        uniform=uniform._replace(value=uniform.value + base_log_partition(rbm, flat)),
         bennett=bennett + base_log_partition(rbm, ladder_base),
         bennett_stderr=bennett_stderr,
         swap_rate=float(samples.swap_rates.min(initial=1.0)),
@@ -87,6 +96,7 @@ def bracketed_log_partition(
 def combine(
     forward: LogMean,
     reverse: LogMean,
+    uniform: LogMean,
     bennett: float,
     bennett_stderr: float,
     swap_rate: float,
@@ -115,6 +125,9 @@ def combine(
             reasons.append(f"the largest {name} weights are too heavy for their mean (Pareto k {side.pareto_k:.2f})")
     if swap_rate < _LEAST_SWAP_RATE:
         reasons.append(f"tempered replicas exchange in only {swap_rate:.2%} of sweeps across one gap")
+    found = uniform.value - 3 * max(uniform.stderr, uniform.bootstrap)
+    if found > upper:
+        reasons.append(f"AIS from the uniform distribution finds more, {uniform.value:.2f}: the base rate hides modes")
     gap = abs(bennett - forward.value)
     if gap > _WIDEST / 2 + 3 * (bennett_stderr + forward_stderr):
         reasons.append(f"Bennett's estimate {bennett:.2f} is {gap:.2f} nat away")
@@ -127,6 +140,8 @@ def combine(
         "reverse_stderr_delta": reverse.stderr,
         "reverse_stderr_bootstrap": reverse.bootstrap,
         "reverse_pareto_k": reverse.pareto_k,
+        "uniform": uniform.value,
+        "uniform_stderr": max(uniform.stderr, uniform.bootstrap),
         "bennett": bennett,
         "bennett_stderr": bennett_stderr,
         "least_swap_rate": swap_rate,

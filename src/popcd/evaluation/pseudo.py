@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from popcd.checks import binary_matrix
+from popcd.checks import binary_matrix, instance_of
 from popcd.evaluation.estimate import Estimate
 from popcd.rbm import RBM, softplus
 
@@ -50,6 +50,7 @@ def pseudo_log_likelihood(rbm: RBM, data: Any) -> Estimate:
     >>> round(popcd.pseudo_log_likelihood(rbm, np.eye(4)).value, 5)  # -4 log 2
     -2.77259
     """
+    instance_of("rbm", rbm, RBM)
     rows = binary_matrix("data", data, rbm.n_visible)
     size = max(1, _NUMBERS // rbm.n_hidden)
     blocks = [np.asarray(_pseudo(rbm, rows[i : i + size]), np.float64) for i in range(0, len(rows), size)]
