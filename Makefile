@@ -9,13 +9,13 @@ demo: $(VENV)/.installed
 	$(BIN)/popcd demo
 
 test: $(VENV)/.tested
-	$(BIN)/pytest --cov --cov-report=term
+	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 slow: $(VENV)/.tested
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow -rP
 
 seeds: $(VENV)/.tested
-	$(BIN)/pytest -m statistical --seeds 0-99
+	$(BIN)/pytest -n 2 -m statistical --seeds 0-99
 
 lint: $(VENV)/.linted
 	$(BIN)/ruff check .

@@ -149,7 +149,10 @@ def test_progress_is_reported():
 def test_the_schedule_of_2008():
     betas = ais.schedule_2008()
     assert (betas[0], betas[500], betas[4500], betas[-1]) == (0.0, 0.5, 0.9, 1.0)
-    assert len(betas) == 14_501
+    for part, size in ((betas[:501], 0.5 / 500), (betas[500:4501], 0.4 / 4000), (betas[4500:], 0.1 / 10_000)):
+        np.testing.assert_allclose(np.diff(part), size, rtol=1e-9)
+    for n in (1, 3, 100):
+        assert len(ais.check_schedule(ais.schedule_2008(n))) == n + 1
 
 
 @pytest.mark.parametrize(

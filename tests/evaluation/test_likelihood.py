@@ -264,7 +264,7 @@ def test_unnormalised_log_probability_of_the_published_machine():
 @pytest.mark.slow
 def test_log_z_of_the_published_machine():
     rbm, rows = published()
-    found = popcd.log_likelihood(rbm, rows)
+    found = popcd.log_likelihood(rbm, rows, n_chains=512, n_steps=14_500, sweeps=2_000)
     print(found.value, found.stderr, found.lower, found.upper, found.reason, found.details)
     assert found.trustworthy, found.reason
     assert found.upper - found.lower < 1

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from popcd.checks import binary_matrix, instance_of, one_of, positive_int, real_array
-from popcd.evaluation.ais import Progress, check_schedule, linear_schedule
+from popcd.evaluation.ais import Progress, check_schedule, schedule_2008
 from popcd.evaluation.bracket import Effort, bracketed_log_partition
 from popcd.evaluation.estimate import Estimate
 from popcd.evaluation.exact import exact_log_partition, in_float64, log_unnormalised
@@ -45,8 +45,8 @@ def log_partition(
     method : "auto", "exact" or "ais".
     data : rows x visible; their means make the base-rate model, and their total probability is checked not to exceed 1.
     base_bias : visible logits of the base-rate model, in place of those of `data` or, without data, of samples of the machine.
-    n_chains, n_steps : AIS chains and equal steps of each direction. The paper uses 512 and 50,000.
-    betas : another schedule, from 0 to 1; see `popcd.evaluation.schedule_2008`.
+    n_chains, n_steps : AIS chains and steps of each direction. Most steps lie near 1, as in `popcd.evaluation.schedule_2008`.
+    betas : another schedule, from 0 to 1. The paper has 512 chains and `popcd.evaluation.linear_schedule(50_000)`.
     n_temperatures, n_ladders, sweeps : the parallel tempering that draws samples of the machine; half is burn-in.
     seed : the same seed gives the same estimate.
     progress : called with the work done and the work in all, as two numbers.
@@ -71,7 +71,7 @@ def log_partition(
     if base is not None and len(base) != rbm.n_visible:
         raise ValueError(f"base_bias has {len(base)} numbers, but the machine has {rbm.n_visible} visible units")
     effort = Effort(
-        linear_schedule(positive_int("n_steps", n_steps)) if betas is None else check_schedule(betas),
+        schedule_2008(positive_int("n_steps", n_steps)) if betas is None else check_schedule(betas),
         positive_int("n_chains", n_chains, least=2),
         positive_int("n_temperatures", n_temperatures, least=2),
         positive_int("n_ladders", n_ladders, least=2),
