@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,15 +90,19 @@ def test_more_particles_than_rows_start_at_them_in_turn():
     assert step(popcd.pop_cd(n_particles=3), batch, key).visible.shape == (3, 5)
 
 
-def bias_of_mean_gradient(estimator, data, rbm, seed, repeats):
-    """Squared distance of the mean of many gradients from the exact one, less what their own noise adds, and its error."""
-
+@functools.partial(jax.jit, static_argnums=0)
+def gradients(estimator, keys, data, rbm):
     def one(key):
         _, particles = estimator.step(key, None, rbm, data)
         return gradient(rbm, data, particles)
 
-    keys = jax.random.split(jax.random.key(seed), repeats)
-    found = jax.jit(jax.vmap(one))(keys)
+    return jax.vmap(one)(keys)
+
+
+def bias_of_mean_gradient(estimator, data, rbm, seed, repeats):
+    """Squared distance of the mean of many gradients from the exact one, less what their own noise adds, and its error."""
+
+    found = gradients(estimator, jax.random.split(jax.random.key(seed), repeats), data, rbm)
     found = np.concatenate([np.asarray(leaf, np.float64).reshape(repeats, -1) for leaf in reference.parameters(found)], axis=1)
     exact = reference.expected_gradient(rbm, data, reference.p_visible(rbm))
     gap, noise = found.mean(axis=0) - exact, found.var(axis=0) / repeats

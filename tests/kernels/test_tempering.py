@@ -1,3 +1,4 @@
+import functools
 import itertools
 import sys
 
@@ -18,15 +19,21 @@ BETAS = (0.0, 0.3, 0.65, 1.0)
 LADDERS = 100_000
 
 
-def replicas_after(rbm, seed, steps=2, base=BASE):
+@functools.cache
+def compiled(base):
+    """The kernel with this base and its step as one program."""
+    kernel = tempering(BETAS, np.array(base))
+    return kernel, jax.jit(kernel.step)
+
+
+def replicas_after(rbm, seed, steps=2, base=BASE, build=compiled):
     """State numbers, ladders x temperatures, after some steps from the exact product of the annealed machines."""
     rng = np.random.default_rng(seed)
     laws = [reference.p_visible(SMALL.anneal(beta, BASE)) for beta in BETAS]
     laws = [law / law.sum() for law in laws]
     numbers = np.stack([rng.choice(len(law), LADDERS, p=law) for law in laws], axis=1)
-    kernel = tempering(BETAS, base)
+    kernel, step = build(tuple(base))
     state = kernel.init(jnp.asarray(reference.states(3)[numbers], jnp.float32))
-    step = jax.jit(kernel.step)
     for number in range(steps):
         state, info = step(jax.random.key(1000 * seed + number), state, rbm)
     return reference.index(state.visible), laws, info
@@ -48,7 +55,7 @@ def test_replicas_started_at_their_targets_stay_there(seed):
 def test_a_swap_of_the_wrong_sign_is_found(seed, monkeypatch):
     right = tempering_module.swap_log_ratio
     monkeypatch.setattr(tempering_module, "swap_log_ratio", lambda betas, potential: -right(betas, potential))
-    numbers, laws, _ = replicas_after(SMALL, seed)
+    numbers, laws, _ = replicas_after(SMALL, seed, build=compiled.__wrapped__)
     assert min(p_values(numbers, laws)) < ALPHA / 3
 
 
