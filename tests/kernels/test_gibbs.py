@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +14,16 @@ both = pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
 CHAINS = 100_000
 
 
-def visible_after(rbm, starts, seed, k):
+@functools.cache
+def compiled(k):
+    """The kernel of k sweeps and its step as one program, for all seeds."""
     kernel = gibbs(k)
-    state, info = kernel.step(jax.random.key(seed), kernel.init(jnp.asarray(starts, jnp.float32)), rbm)
+    return kernel, jax.jit(kernel.step)
+
+
+def visible_after(rbm, starts, seed, k):
+    kernel, step = compiled(k)
+    state, info = step(jax.random.key(seed), kernel.init(jnp.asarray(starts, jnp.float32)), rbm)
     assert info == {}
     return reference.index(state.visible)
 
@@ -60,7 +69,7 @@ def test_a_sweep_returns_the_pair_that_was_drawn(rbm, seed):
     starts = jnp.asarray(np.tile(start, (CHAINS, 1)), jnp.float32)
 
     def pairs(machine):
-        visible, hidden = sweep(jax.random.key(seed), starts, machine)
+        visible, hidden = jax.jit(sweep)(jax.random.key(seed), starts, machine)
         return reference.index(visible) * joint.shape[1] + reference.index(hidden)
 
     assert pearson(pairs(rbm), law) > ALPHA

@@ -19,6 +19,9 @@ BETAS = (0.0, 0.3, 0.65, 1.0)
 LADDERS = 100_000
 
 
+FLAT_KERNEL = tempering(uniform_ladder(3))
+
+
 @functools.cache
 def compiled(base):
     """The kernel with this base and its step as one program."""
@@ -91,8 +94,8 @@ def test_swap_rate_is_the_expected_one(seed):
     """Without coupling all potentials are alike up to the biases; with none at all every exchange is accepted."""
     flat = machine(3, 2, scale=0.0)
     flat = type(flat)(flat.weights, np.zeros(3), np.zeros(2))
-    kernel = tempering(uniform_ladder(3))
-    _, info = kernel.step(jax.random.key(seed), kernel.init(jnp.zeros((50, 3, 3))), flat)
+    kernel = FLAT_KERNEL
+    _, info = jax.jit(kernel.step)(jax.random.key(seed), kernel.init(jnp.zeros((50, 3, 3))), flat)
     assert info["swap_rates"].tolist() == [1.0, 1.0]
 
 
