@@ -83,3 +83,18 @@ def test_public_names():
     assert all(hasattr(popcd, name) for name in dir(popcd))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = popcd.nonsense
+
+
+def test_every_module_can_be_imported_first():
+    code = """
+import importlib, pkgutil, sys, popcd
+names = [m.name for m in pkgutil.walk_packages(popcd.__path__, "popcd.") if not m.name.endswith("__main__")]
+for name in names:
+    for loaded in [m for m in sys.modules if m.split(".")[0] == "popcd"]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+print(len(names))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) > 30

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from popcd import sampling
+import popcd.sampling as sampling
 from popcd.checks import instance_of, positive_int
 from popcd.evaluation.exact import exact_moments
 from popcd.evaluation.likelihood import AUTO_UNITS, log_partition
