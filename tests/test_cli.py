@@ -10,8 +10,9 @@ from click.testing import CliRunner
 import popcd
 from popcd.cli import main
 from popcd.experiments import demo as experiment
+from popcd.experiments.curves import Curves
 from popcd.report.figures import gap_to_optimum
-from popcd.report.files import write_atomically
+from popcd.files import write_atomically
 
 
 def run(*arguments):
@@ -40,8 +41,8 @@ def test_demo_json_is_one_object_and_nothing_else(tmp_path):
 
 def test_the_summary_says_what_the_curves_say():
     steps = np.array([10, 20, 30])
-    falls = experiment.Curves("falls", steps, np.array([[-5.0, -4.0, -9.0], [-5.2, -4.2, -9.4]]))
-    rises = experiment.Curves("rises", steps, np.array([[-5.0, -4.0, -3.5], [-5.2, -4.2, -3.6]]))
+    falls = Curves("falls", steps, np.array([[-5.0, -4.0, -9.0], [-5.2, -4.2, -9.4]]))
+    rises = Curves("rises", steps, np.array([[-5.0, -4.0, -3.5], [-5.2, -4.2, -3.6]]))
     row = falls.summary()
     assert (row["best_step"], row["diverged"]) == (20, True)
     np.testing.assert_allclose([row["final"], row["final_stderr"], row["best"]], [-9.2, 0.2, -4.1])
@@ -49,7 +50,7 @@ def test_the_summary_says_what_the_curves_say():
 
 
 def test_labels_of_curves_that_end_together_stay_apart():
-    flat = [experiment.Curves(f"curve {i}", np.array([1, 2]), np.full((2, 2), -4.0 - 1e-3 * i)) for i in range(4)]
+    flat = [Curves(label, np.array([1, 2]), np.full((2, 2), -4.0 - 1e-3 * i)) for i, label in enumerate(experiment.ESTIMATORS)]
     figure = gap_to_optimum(flat, -3.4, "all alike")
     heights = sorted(np.log10(text.xy[1]) for text in figure.axes[0].texts)
     low, high = np.log10(figure.axes[0].get_ylim())

@@ -14,6 +14,7 @@ from popcd.evaluation import (
     log_partition,
     pseudo_log_likelihood,
 )
+from popcd.io import load, save
 from popcd.particles import Particles
 from popcd.rbm import RBM
 from popcd.sampling import sample
@@ -39,6 +40,7 @@ __all__ = [
     "gradient_error",
     "information",
     "kernels",
+    "load",
     "log_likelihood",
     "log_partition",
     "pcd",
@@ -46,5 +48,6 @@ __all__ = [
     "pseudo_log_likelihood",
     "pt",
     "sample",
+    "save",
     "train",
 ]

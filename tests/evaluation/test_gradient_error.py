@@ -54,7 +54,7 @@ def test_fresh_batches_have_the_variance_of_draws_without_replacement(seed):
 
 
 def test_a_tempered_truth_serves_where_enumeration_does_not(monkeypatch, seed):
-    monkeypatch.setattr(sys.modules["popcd.evaluation.gradient_error"], "AUTO_UNITS", 2)
+    monkeypatch.setattr(sys.modules["popcd.evaluation.true_gradient"], "AUTO_UNITS", 2)
     data = reference.states(5)[[0, 1, 3, 5, 6]]
     tempering = {"n_temperatures": 5, "n_ladders": 160, "sweeps": 400}
     found = popcd.gradient_error(WIDE, data, popcd.exact(), batch_size=5, repeats=50, seed=seed, **tempering)
@@ -63,6 +63,9 @@ def test_a_tempered_truth_serves_where_enumeration_does_not(monkeypatch, seed):
     # the mean square of correlated parameters is spread no wider than that of one
     assert 0 < found.bias < stats.chi2.isf(ALPHA, 1) * found.noise_floor
     np.testing.assert_allclose(found.variance, 0, atol=1e-10)
+    truth = popcd.evaluation.true_gradient(WIDE, data, seed=seed, **tempering)
+    again = popcd.gradient_error(WIDE, data, popcd.exact(), batch_size=5, repeats=50, seed=seed, truth=truth)
+    assert again == found
 
 
 @pytest.mark.parametrize("estimator", [popcd.pcd(), popcd.pt(3)], ids=str)

@@ -6,10 +6,12 @@ from popcd.evaluation.exact import exact_gradient, exact_moments
 from popcd.evaluation.gradient_error import GradientError, gradient_error
 from popcd.evaluation.likelihood import log_likelihood, log_partition
 from popcd.evaluation.pseudo import pseudo_log_likelihood
+from popcd.evaluation.true_gradient import TrueGradient, true_gradient
 
 __all__ = [
     "Estimate",
     "GradientError",
+    "TrueGradient",
     "exact_gradient",
     "exact_moments",
     "gradient_error",
@@ -18,4 +20,5 @@ __all__ = [
     "log_partition",
     "pseudo_log_likelihood",
     "schedule_2008",
+    "true_gradient",
 ]

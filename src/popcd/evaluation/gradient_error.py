@@ -8,7 +8,7 @@ Reference: Krause, Fischer, Igel (2016), section 4, Table 1.
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,7 @@ from jax import Array
 from popcd.checks import binary_matrix, instance_of, positive_int
 from popcd.estimators import Estimator
 from popcd.evaluation.ais import Progress
-from popcd.evaluation.bracket import base_rate
-from popcd.evaluation.exact import data_moments, exact_gradient
-from popcd.evaluation.likelihood import AUTO_UNITS
-from popcd.evaluation.tempered import tempered_moments
+from popcd.evaluation.true_gradient import TrueGradient, true_gradient
 from popcd.gradient import gradient
 from popcd.prng import bits, fold_in, stream
 from popcd.rbm import RBM
@@ -62,7 +59,7 @@ def gradient_error(
     batch_size: int,
     repeats: int = 5_000,
     seed: int = 0,
-    truth: RBM | None = None,
+    truth: RBM | TrueGradient | None = None,
     n_temperatures: int = 40,
     n_ladders: int = 32,
     sweeps: int = 2_000,
@@ -77,10 +74,8 @@ def gradient_error(
     estimator : any popcd estimator; persistent ones keep their chains from repeat to repeat.
     batch_size, repeats : rows per estimate and number of estimates. Memory does not grow with the repeats.
     seed : the same seed gives the same figures.
-    truth : the gradient over all of `data` where it is known already; by default exact up to 20 units on the smaller side,
-        and by long parallel tempering beyond.
-    n_temperatures, n_ladders, sweeps : the parallel tempering behind a truth that cannot be exact; half is burn-in. The paper
-        uses 100 temperatures and 250,000 sweeps of one ladder.
+    truth : the gradient over all of `data` where it is known already; by default found by `popcd.evaluation.true_gradient`.
+    n_temperatures, n_ladders, sweeps : the parallel tempering behind a truth that cannot be exact.
     progress : called with the repeats done and the repeats in all.
 
     Examples
@@ -97,13 +92,13 @@ def gradient_error(
     batch_size, repeats = positive_int("batch_size", batch_size), positive_int("repeats", repeats, least=3)
     if batch_size > len(rows):
         raise ValueError(f"batch_size must be at most the number of rows, {len(rows)}, got {batch_size}")
-    ladders = (positive_int("n_temperatures", n_temperatures, least=2), positive_int("n_ladders", n_ladders))
-    key = jax.random.key(seed)
-    known = _truth(stream(key, "truth"), rbm, rows, truth, (*ladders, positive_int("sweeps", sweeps)))
+    if truth is None:
+        truth = true_gradient(rbm, rows, n_temperatures=n_temperatures, n_ladders=n_ladders, sweeps=sweeps, seed=seed)
+    known = _known(truth, rbm)
 
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     centre = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), known.gradient)
-    root, on_device = stream(key, "gradient_error"), jnp.asarray(rows)
+    root, on_device = stream(jax.random.key(seed), "gradient_error"), jnp.asarray(rows)
     first_rows = _draw(stream(root, "init"), len(rows), estimator.n_starts or batch_size)
     state = estimator.init(stream(root, "init"), rbm, on_device[first_rows])
     chunk = min(_CHUNK, -(-repeats // _GROUPS))
@@ -156,26 +151,11 @@ def _repeat(
     return jax.lax.fori_loop(first, first + count, one, (state, (zeros, zeros, jnp.zeros((), rbm.dtype))))
 
 
-class _Truth(NamedTuple):
-    """The gradient over all rows, how it is known, its own noise per parameter, the least swap rate behind it."""
-
-    gradient: RBM
-    kind: str
-    noise: float = 0.0
-    swap_rate: float | None = None
-
-
-def _truth(key: Array, rbm: RBM, rows: np.ndarray, given: RBM | None, tempering: tuple[int, int, int]) -> _Truth:
-    if given is not None:
-        if given.weights.shape != rbm.weights.shape:
-            raise ValueError(f"truth has weights of shape {given.weights.shape}, the machine {rbm.weights.shape}")
-        return _Truth(given, "given")
-    if min(rbm.n_visible, rbm.n_hidden) <= AUTO_UNITS:
-        return _Truth(exact_gradient(rbm, rows), "exact")
-    model, noise, swap_rate = tempered_moments(key, rbm, base_rate(rows), *tempering)
-    means = data_moments(rbm, rows)
-    found = RBM(*(a - b for a, b in zip(jax.tree.leaves(means), jax.tree.leaves(model), strict=True)))
-    return _Truth(found, "tempered", noise, swap_rate)
+def _known(truth: TrueGradient | RBM, rbm: RBM) -> TrueGradient:
+    known = truth if isinstance(truth, TrueGradient) else TrueGradient(truth, "given")
+    if known.gradient.weights.shape != rbm.weights.shape:
+        raise ValueError(f"truth has weights of shape {known.gradient.weights.shape}, the machine {rbm.weights.shape}")
+    return known
 
 
 class _Groups:
@@ -193,7 +173,7 @@ class _Groups:
         self.squares[group] += _flat(squares).mean()
         self.ess += float(ess)
 
-    def result(self, repeats: int, truth: _Truth, independent: bool) -> GradientError:
+    def result(self, repeats: int, truth: TrueGradient, independent: bool) -> GradientError:
         totals = np.stack(self.totals)
         bias, variance = _figures(totals.sum(axis=0), self.squares.sum(), repeats)
         without = [

@@ -1,13 +1,15 @@
 """The demo: four estimators on Bars-and-Stripes, where CD and PCD diverge and pop-CD does not."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from popcd.datasets import load
 from popcd.estimators import Estimator, cd, pcd, pop_cd
 from popcd.evaluation import log_likelihood
+from popcd.experiments.curves import Curves
+from popcd.experiments.rows import optimum
 from popcd.rbm import RBM
 from popcd.training import train
 
@@ -25,38 +27,6 @@ def interval(iterations: int) -> int:
     return max(1, iterations // 100)
 
 
-class Curves(NamedTuple):
-    """Exact mean log-likelihoods of one estimator: `steps` (n), `log_likelihood` (trials x n)."""
-
-    label: str
-    steps: np.ndarray
-    log_likelihood: np.ndarray
-
-    def summary(self) -> dict[str, Any]:
-        """Mean and standard error at the end and at the best point of the mean curve; diverged: five errors below it."""
-        mean = self.log_likelihood.mean(axis=0)
-        error = self.log_likelihood.std(axis=0, ddof=1) / np.sqrt(len(self.log_likelihood))
-        best = int(mean.argmax())
-        lost = self.log_likelihood[:, best] - self.log_likelihood[:, -1]
-        lost_error = lost.std(ddof=1) / np.sqrt(len(lost))
-        return {
-            "estimator": self.label,
-            "final": float(mean[-1]),
-            "final_stderr": float(error[-1]),
-            "best": float(mean[best]),
-            "best_stderr": float(error[best]),
-            "best_step": int(self.steps[best]),
-            "diverged": bool(lost.mean() > 5 * lost_error and lost.mean() > 0.1),
-        }
-
-
-def optimum() -> float:
-    """The best mean log-likelihood any model can reach: minus the entropy of the data."""
-    _, counts = np.unique(load("bars-and-stripes").train, axis=0, return_counts=True)
-    p = counts / counts.sum()
-    return float((p * np.log(p)).sum())
-
-
 def result(curves: list[Curves], iterations: int, seed: int) -> dict[str, Any]:
     """Settings and figures of a finished demo."""
     return {
@@ -66,7 +36,7 @@ def result(curves: list[Curves], iterations: int, seed: int) -> dict[str, Any]:
         "iterations": iterations,
         "trials": len(curves[0].log_likelihood),
         "seed": seed,
-        "optimum": optimum(),
+        "optimum": optimum("bars-and-stripes"),
         "results": [curve.summary() for curve in curves],
     }
 

@@ -1,11 +1,8 @@
 """Files that are either whole or not there."""
 
-import io
 import os
 import tempfile
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -22,10 +19,3 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the file's ending names."""
-    image = io.BytesIO()
-    figure.savefig(image, format=path.suffix[1:], dpi=160)
-    write_atomically(path, image.getvalue())

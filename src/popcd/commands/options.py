@@ -1,0 +1,44 @@
+"""Options and errors that commands share."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+
+
+def out_folder(default: str | None = None, words: str = "Folder for the results.") -> Callable[..., Any]:
+    """--out, a folder."""
+    return click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=None if default is None else Path(default),
+        show_default=default or True,
+        help=words,
+    )
+
+
+def make_folder(path: Path) -> None:
+    """The folder, or a clear end."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot create the folder {path}: {error.strerror}; name another with --out") from error
+
+
+@contextmanager
+def readable_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Errors of these kinds end the command with their words and exit code 1."""
+    try:
+        yield
+    except kinds as error:
+        raise click.ClickException(str(error)) from error
+
+
+def print_result(result: dict[str, Any], as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
+    """One JSON object, or a table for people, on standard output."""
+    click.echo(json.dumps(result) if as_json else table(result))

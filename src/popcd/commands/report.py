@@ -1,0 +1,8 @@
+"""`popcd report`."""
+
+import click
+
+
+@click.command()
+def report() -> None:
+    """x"""
