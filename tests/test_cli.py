@@ -11,8 +11,8 @@ import popcd
 from popcd.cli import main
 from popcd.experiments import demo as experiment
 from popcd.experiments.curves import Curves
-from popcd.report.figures import gap_to_optimum
 from popcd.files import write_atomically
+from popcd.report.figures import gap_to_optimum
 
 
 def run(*arguments):

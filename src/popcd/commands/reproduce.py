@@ -14,19 +14,12 @@ from popcd.experiments.runner import Event, JobError, jobs_of, run, shard
 from popcd.experiments.store import Job, Store, StoreError
 
 
-class ShardType(click.ParamType):
-    """I/N with 1 <= I <= N."""
-
-    name = "I/N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """As two numbers."""
-        if isinstance(value, tuple):
-            return value
-        index, _, of = value.partition("/")
-        if not (index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of)):
-            self.fail(f"{value!r} is not a part: expected I/N with I from 1 to N, for example 1/4", param, ctx)
-        return int(index), int(of)
+def _part(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
+    """I/N as two numbers with 1 <= I <= N."""
+    index, _, of = value.partition("/")
+    if not (index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of)):
+        raise click.BadParameter(f"{value!r} is not a part: expected I/N with I from 1 to N, for example 1/4")
+    return int(index), int(of)
 
 
 @click.command()
@@ -40,7 +33,9 @@ class ShardType(click.ParamType):
     show_default=True,
     help="smoke: seconds; quick: fewer trials; paper: the published settings.",
 )
-@click.option("--shard", "part", type=ShardType(), default="1/1", help="Do part I of N; run all N into one folder.")
+@click.option(
+    "--shard", "part", metavar="I/N", callback=_part, default="1/1", help="Do part I of N; run all N into one folder."
+)
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes, one thread each. Default: cores."
 )

@@ -10,7 +10,7 @@ _NOTICED = 0.1  # nats: less than this is not called a divergence
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Mean log-likelihoods of one estimator: `steps` (n), `log_likelihood` (trials x n), half the bracket's width where not exact.
+    """Mean log-likelihoods of one estimator: `steps` (n), `log_likelihood` (trials x n), half the width of an AIS bracket.
 
     A trial whose parameters became non-finite has NaN from there on.
     """

@@ -55,7 +55,7 @@ def estimator_of(algorithm: Algorithm, batch_size: int) -> Estimator:
         "cd": lambda: cd(algorithm.k),
         "pcd": lambda: pcd(algorithm.k),
         "pt": lambda: pt(n_temperatures=10, n_ladders=1, sweeps=batch_size),
-        "pop-cd": lambda: pop_cd(algorithm.k, proposal=algorithm.proposal),  # type: ignore[arg-type]
+        "pop-cd": lambda: pop_cd(algorithm.k, proposal=algorithm.proposal),
     }
     return builders[algorithm.estimator]()
 

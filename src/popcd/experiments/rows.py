@@ -79,10 +79,13 @@ def panels(records: Iterable[Record]) -> list[Panel]:
         second = {"figure2": ("mnist", "letters")}.get(experiment, PROBLEMS)
         return EXPERIMENTS.index(experiment), second.index(problem), hidden, -rate
 
-    return [
-        Panel(*place, {a.label: _curves(a.label, found[place][a]) for a in sorted(found[place], key=_ORDER.__getitem__)})
-        for place in sorted(found, key=order)
-    ]
+    result = []
+    for place in sorted(found, key=order):
+        algorithms = sorted(found[place], key=_ORDER.__getitem__)
+        experiment, problem, hidden, rate, iterations = place
+        curves = {a.label: _curves(a.label, found[place][a]) for a in algorithms}
+        result.append(Panel(experiment, problem, hidden, rate, iterations, curves))
+    return result
 
 
 def _curves(label: str, records: Sequence[Record]) -> Curves:
@@ -106,12 +109,13 @@ def cells(records: Iterable[Record]) -> list[dict[str, Any]]:
             s = record["settings"]
             found[(PROBLEMS.index(s["problem"]), s["hidden"], algorithm_of(record))].append(record)
     ordered = sorted(found, key=lambda place: (place[0], place[1], place[2].k, _ORDER[place[2]]))
-    return [_cell(*place, quantity, found[place]) for place in ordered for quantity in ("variance", "bias")]
+    return [_cell(found[place], quantity) for place in ordered for quantity in ("variance", "bias")]
 
 
-def _cell(problem_number: int, hidden: int, algorithm: Algorithm, quantity: str, records: list[Record]) -> dict[str, Any]:
-    problem = PROBLEMS[problem_number]
+def _cell(records: list[Record], quantity: str) -> dict[str, Any]:
     records = sorted(records, key=lambda r: r["seed"])
+    problem, hidden = records[0]["settings"]["problem"], records[0]["settings"]["hidden"]
+    algorithm = algorithm_of(records[0])
     values = np.array([r["result"][quantity] for r in records])
     stated = published(problem, hidden, algorithm.k, algorithm.word, quantity)
     median, low, high = float(np.median(values)), float(values.min()), float(values.max())

@@ -1,7 +1,7 @@
 """Running jobs in single-threaded processes that claim one after the other from a shared folder.
 
-One thread each: at these sizes two processes with one thread do more than one process with two (`benchmarks/trials.py`), and a result
-must not depend on how many threads happened to share a sum.
+One thread each: at these sizes two processes with one thread do more than one process with two (`benchmarks/trials.py`), and
+a result must not depend on how many threads happened to share a sum.
 """
 
 import multiprocessing
@@ -109,8 +109,8 @@ def _work(jobs: list[Job], store: Store, events: Any, parent: int) -> None:
                 time.sleep(_POLL)
             jobs = taken
     except OSError as error:
-        text = f"cannot write into {store.directory}: {error.strerror or error}. Finished results are kept: the same command continues"
-        events.put(Event("failed", "", text=text))
+        what = f"cannot write into {store.directory}: {error.strerror or error}."
+        events.put(Event("failed", "", text=f"{what} Finished results are kept: the same command continues"))
     except (StoreError, JobError) as error:
         events.put(Event("failed", "", text=str(error)))
 

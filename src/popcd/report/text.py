@@ -41,17 +41,15 @@ def panels_table(panels: Sequence[dict[str, Any]]) -> list[str]:
 
 def cells_table(cells: Sequence[dict[str, Any]]) -> list[str]:
     """Published and measured figures of Table 1 side by side."""
-    lines = [
-        f"{'problem':<17}{'hidden':>6}  {'algorithm':<19}{'quantity':<9}{'published':>11}{'median':>11}{'low':>11}{'high':>11}{'ratio':>8}"
-    ]
+    numbers = "".join(f"{name:>11}" for name in ("published", "median", "low", "high"))
+    lines = [f"{'problem':<17}{'hidden':>6}  {'algorithm':<19}{'quantity':<9}{numbers}{'ratio':>8}"]
     for cell in cells:
         stated = "" if cell["published"] is None else f"{cell['published']:.3g}"
         ratio = "" if cell["ratio"] is None else f"{cell['ratio']:.2f}"
         inside = {True: "  inside", False: "  outside", None: ""}[cell["inside"]]
         figures = "".join(f"{cell[name]:>11.3g}" for name in ("median", "low", "high"))
-        lines.append(
-            f"{cell['problem']:<17}{cell['hidden']:>6}  {label_of(cell):<19}{cell['quantity']:<9}{stated:>11}{figures}{ratio:>8}{inside}"
-        )
+        place = f"{cell['problem']:<17}{cell['hidden']:>6}  {label_of(cell):<19}{cell['quantity']:<9}"
+        lines.append(f"{place}{stated:>11}{figures}{ratio:>8}{inside}")
     if cells:
         lines += ["", f"low and high: over {cells[0]['machines']} trained machines; all per parameter, as in the paper"]
     return lines
