@@ -5,7 +5,7 @@
     DIR/models/NAME-seed-0.safetensors  machines
     DIR/.claims                         byte i is locked by the process that works on the job of hash i
 
-A file is whole or not there, and a lock ends with its process, so a run that was killed leaves nothing to clear up.
+A file is whole or not there, and a lock ends with its process, so a run that was killed leaves at most a hidden temporary file.
 """
 
 import functools
@@ -63,7 +63,8 @@ class Store:
         manifest = directory / MANIFEST
         mine = {"format": FORMAT, "popcd": popcd.__version__, "profile": profile}
         if not manifest.exists():
-            if directory.is_dir() and any(directory.iterdir()):
+            # Hidden files do not count: another process may be writing its manifest right now
+            if directory.is_dir() and not all(path.name.startswith(".") for path in directory.iterdir()):
                 raise StoreError(f"{directory} holds other files and no {MANIFEST}; name an empty or a new folder with --out")
             write_atomically(manifest, _canonical(mine) + b"\n")
         found = _parsed(manifest)
