@@ -39,13 +39,20 @@ def worker(case: str, trials: int) -> None:
 
     problem, word, updates = CASES[case]
     data = jnp.asarray(training_rows(problem))
-    plan = Plan(estimator_of(Algorithm(word), BATCH[problem]), optax.sgd(0.1), BATCH[problem], False, len(data))
+    plan = Plan(
+        estimator_of(Algorithm(word), BATCH[problem]),
+        optax.sgd(0.1),
+        BATCH[problem],
+        False,
+        len(data),
+        BATCH[problem] < len(data),
+    )
     starts = [
-        (key, init(key, RBM.create(data.shape[1], 16, seed=i), data, plan))
+        (key, init(key, RBM.create(data.shape[1], 16, seed=i), data[: BATCH[problem]], data.mean(axis=0), plan))
         for i in range(trials)
         for key in [jax.random.key(i)]
     ]
-    parts = [(state, plan.place(state, key), key) for key, state in starts]
+    parts = [(state, plan.place(0, key), key) for key, state in starts]
     if trials == 1:
         state, place, root = parts[0]
 

@@ -201,7 +201,7 @@ def test_a_state_of_other_settings_is_not_resumed():
 
 def test_long_intervals_are_cut_into_chunks_that_change_nothing(monkeypatch):
     whole = train(popcd.pop_cd(), batch_size=5, iterations=60, evaluate_every=60)
-    monkeypatch.setattr(sys.modules["popcd.training"], "_LONGEST_CHUNK", 7)
+    monkeypatch.setattr(sys.modules["popcd.chunks"], "_LONGEST_CHUNK", 7)
     parts = train(popcd.pop_cd(), batch_size=5, iterations=60, evaluate_every=60)
     np.testing.assert_array_equal(reference.flat(whole.rbm), reference.flat(parts.rbm))
     assert parts.history["step"].tolist() == [60]

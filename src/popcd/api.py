@@ -4,6 +4,7 @@ import popcd.datasets as datasets
 import popcd.estimators as estimators
 import popcd.evaluation as evaluation
 import popcd.kernels as kernels
+from popcd.chunks import LowESSWarning, Run, TrainingDivergedError
 from popcd.dependence import Information, information
 from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
 from popcd.evaluation import (
@@ -18,7 +19,7 @@ from popcd.io import load, save
 from popcd.particles import Particles
 from popcd.rbm import RBM
 from popcd.sampling import sample
-from popcd.training import LowESSWarning, Run, TrainingDivergedError, train
+from popcd.training import train
 from popcd.updates import TrainState
 
 __all__ = [

@@ -40,7 +40,7 @@ class Epochs(NamedTuple):
     def begin(self, epoch: int | Array, position: int | Array) -> Place:
         """The place at `position` of `epoch`."""
         epoch = jnp.asarray(epoch, jnp.int32)
-        order = jnp.concatenate([self._order(epoch), self._order(epoch + 1)])
+        order = jnp.concatenate([self.order(epoch), self.order(epoch + 1)])
         return Place(epoch, jnp.asarray(position, jnp.int32), order)
 
     def rows(self, place: Place, n: int) -> Array:
@@ -54,13 +54,14 @@ class Epochs(NamedTuple):
             return Place(place.epoch, position % self.n_rows, place.order)
 
         def next_epoch(order: Array) -> Array:
-            return jnp.concatenate([order[self.n_rows :], self._order(place.epoch + 2)])
+            return jnp.concatenate([order[self.n_rows :], self.order(place.epoch + 2)])
 
         ended = position >= self.n_rows
         order = jax.lax.cond(ended, next_epoch, lambda order: order, place.order)
         return Place(place.epoch + ended.astype(jnp.int32), jnp.where(ended, position - self.n_rows, position), order)
 
-    def _order(self, epoch: Array) -> Array:
+    def order(self, epoch: Array) -> Array:
+        """The rows of an epoch."""
         if not self.shuffle:
             return jnp.arange(self.n_rows)
         return jnp.argsort(bits(fold_in(self.key, epoch), (self.n_rows,)))

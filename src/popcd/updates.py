@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import ArrayLike
 
 from popcd.epochs import Epochs, Place
 from popcd.estimators import Estimator
@@ -35,23 +36,27 @@ class Plan(NamedTuple):
     batch_size: int
     centered: bool
     n_rows: int
+    shuffle: bool
+
+    @property
+    def n_starts(self) -> int:
+        """Rows that the estimator starts its chains at."""
+        return self.estimator.n_starts or self.batch_size
 
     def epochs(self, root: Array) -> Epochs:
-        return Epochs(stream(root, "data"), self.n_rows, shuffle=self.batch_size < self.n_rows)
+        return Epochs(stream(root, "data"), self.n_rows, self.shuffle)
 
-    def place(self, state: TrainState, root: Array) -> Place:
-        """Where the next batch begins; Python's integers count the rows seen, which overflow 32 bits in long runs."""
-        seen = int(state.step) * self.batch_size
+    def place(self, step: int, root: Array) -> Place:
+        """Where the batch of an update begins; Python's integers count the rows, which overflow 32 bits in long runs."""
+        seen = step * self.batch_size
         return self.epochs(root).begin(seen // self.n_rows, seen % self.n_rows)
 
 
-def init(root: Array, rbm: RBM, data: Array, plan: Plan) -> TrainState:
-    """The state before the first update."""
+def init(root: Array, rbm: RBM, starts: Array, means: ArrayLike, plan: Plan) -> TrainState:
+    """The state before the first update; `starts` are the first rows of the run, `means` those of all rows."""
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    epochs = plan.epochs(root)
-    starts = data[epochs.rows(epochs.begin(0, 0), plan.estimator.n_starts or plan.batch_size)]
     chains = plan.estimator.init(stream(root, "init"), rbm, starts)
-    offsets = Offsets(data.mean(axis=0, dtype=rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
+    offsets = Offsets(jnp.asarray(means, rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
     return TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets)
 
 
@@ -62,11 +67,10 @@ def advance(
     """Updates until step `stop`; the new state and place, and the sums of what was measured on the way."""
     epochs = plan.epochs(root)
     chain = stream(root, "chain")
-    n_starts = plan.estimator.n_starts or plan.batch_size
 
     def update(state: TrainState, place: Place) -> tuple[TrainState, dict[str, Array]]:
         batch = data[epochs.rows(place, plan.batch_size)]
-        starts = data[epochs.rows(place, n_starts)]
+        starts = data[epochs.rows(place, plan.n_starts)]
         return _update(fold_in(chain, state.step), state, batch, starts, plan)
 
     def body(_: Array, carry: tuple[TrainState, Place, Any]) -> tuple[TrainState, Place, Any]:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 import popcd.io as io
+from popcd.chunks import LowESSWarning, Run, TrainingDivergedError
 from popcd.datasets import load
 from popcd.estimators import Estimator, cd, pcd, pop_cd, pt
 from popcd.evaluation import gradient_error, linear_schedule, log_likelihood, schedule_2008
@@ -20,7 +21,7 @@ from popcd.experiments.paper import BATCH, CD_1, Algorithm, Annealing, Cell, Cur
 from popcd.experiments.store import Job, Store
 from popcd.files import write_atomically
 from popcd.rbm import RBM
-from popcd.training import LowESSWarning, Run, TrainingDivergedError, train
+from popcd.training import train
 
 Report = Callable[[float], None]
 

@@ -1,0 +1,195 @@
+"""Training as a stream of compiled chunks of updates, between which a caller evaluates, writes a checkpoint, or stops."""
+
+import functools
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.typing import ArrayLike
+
+from popcd.checks import instance_of, non_negative, positive_int
+from popcd.estimators import Estimator
+from popcd.rbm import RBM, unchecked
+from popcd.sources import Source, source, training_matrix
+from popcd.updates import Plan, TrainState
+
+CHUNK, _LONGEST_CHUNK = 100, 1000
+_LOW_ESS = 0.02
+
+
+@dataclass(frozen=True)
+class Run:
+    """What training gives back: the machine, arrays by name (one row per evaluation), and the state to go on from."""
+
+    rbm: RBM
+    history: dict[str, np.ndarray]
+    state: TrainState
+
+
+class TrainingDivergedError(ArithmeticError):
+    """Parameters became non-finite at update `step`; `run` ends with the last update before it."""
+
+    def __init__(self, step: int, run: Run):
+        super().__init__(
+            f"parameters became non-finite at update {step}; the machine after update {step - 1} is kept in `.run` of this "
+            "error. A smaller learning rate or gradient clipping usually helps."
+        )
+        self.step, self.run = step, run
+
+
+class LowESSWarning(UserWarning):
+    """Almost all weight lies on a few particles."""
+
+
+class Chunk(NamedTuple):
+    """Updates `start` to `stop`: the state after them and the sums of what was measured on the way."""
+
+    start: int
+    stop: int
+    state: TrainState
+    sums: dict[str, np.ndarray]
+
+
+class Means:
+    """Means of what chunks measured, since they were last taken."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Any] = {}
+        self._updates = 0
+
+    def add(self, chunk: Chunk) -> None:
+        self._updates += chunk.stop - chunk.start
+        self._sums = {name: value + self._sums.get(name, 0) for name, value in chunk.sums.items() if name != "ess_fraction"}
+
+    def take(self) -> dict[str, Any]:
+        means = {name: value / self._updates for name, value in self._sums.items()}
+        self._sums, self._updates = {}, 0
+        return means
+
+
+def iterate(
+    rbm: RBM,
+    data: ArrayLike,
+    estimator: Estimator,
+    *,
+    iterations: int,
+    batch_size: int,
+    learning_rate: float | optax.Schedule | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    weight_decay: float = 0.0,
+    centered: bool = False,
+    seed: int = 0,
+    stops: Sequence[int] = (CHUNK,),
+    resume: TrainState | None = None,
+) -> Iterator[Chunk]:
+    """Training as chunks of updates that end at every multiple of each of `stops`; other arguments as in `train`.
+
+    Between two chunks the caller may evaluate, write a checkpoint, or stop.
+    """
+    instance_of("rbm", rbm, RBM)
+    instance_of("estimator", estimator, Estimator)
+    matrix = training_matrix(data, rbm.n_visible)
+    iterations = positive_int("iterations", iterations)
+    batch_size = positive_int("batch_size", batch_size)
+    rule, root = _optimizer(optimizer, learning_rate, weight_decay), jax.random.key(seed)
+    if batch_size > len(matrix):
+        raise ValueError(f"batch_size must be at most the number of rows, {len(matrix)}, got {batch_size}")
+    plan = Plan(estimator, rule, batch_size, centered, len(matrix), shuffle=batch_size < len(matrix))
+    rows = source(matrix, plan, root)
+    state = rows.begin(rbm)
+    if resume is not None:
+        state = _resumed(resume, state, iterations)
+    return _chunks(state, rows, iterations, tuple(stops), estimator)
+
+
+def _chunks(state: TrainState, rows: Source, iterations: int, stops: tuple[int, ...], estimator: Estimator) -> Iterator[Chunk]:
+    watch = _EssWatch(str(estimator))
+    while (start := int(state.step)) < iterations:
+        stop = min(iterations, start + _LONGEST_CHUNK, *(start - start % every + every for every in stops))
+        before = state
+        state, sums = rows.advance(before, stop)
+        if not _finite(state.rbm):
+            step, good = _last_good(before, stop, rows)
+            raise TrainingDivergedError(step, Run(good.rbm, {}, good))
+        if estimator.sampled:
+            watch.see(stop - start, float(sums["ess_fraction"]), float(sums["ess"]), stop)
+        yield Chunk(start, stop, state, sums)
+
+
+def _optimizer(
+    given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule | None, weight_decay: float
+) -> optax.GradientTransformation:
+    if given is not None:
+        instance_of("optimizer", given, optax.GradientTransformation)
+    if given is not None and learning_rate is not None:
+        raise ValueError("give either optimizer, which knows its own rate, or learning_rate, not both")
+    if not callable(learning_rate):
+        learning_rate = non_negative("learning_rate", 0.1 if learning_rate is None else learning_rate)
+    return _rule(given, learning_rate, non_negative("weight_decay", weight_decay))
+
+
+@functools.lru_cache
+def _rule(
+    given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule, weight_decay: float
+) -> optax.GradientTransformation:
+    """Cached, because equal settings then share one compiled program."""
+    rule = optax.sgd(learning_rate) if given is None else given
+    if not weight_decay:
+        return rule
+    weights_only = unchecked(weights=True, visible_bias=False, hidden_bias=False)
+    return optax.chain(optax.add_decayed_weights(weight_decay, mask=weights_only), rule)
+
+
+def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainState:
+    """The state to resume from, if it has the form of a state of this run and updates are left."""
+    form, expected = ((jax.tree.structure(state), [leaf.shape for leaf in jax.tree.leaves(state)]) for state in (given, fresh))
+    if form != expected:
+        raise ValueError(f"resume is the state of a run with other settings: expected {expected}, got {form}")
+    if int(given.step) >= iterations:
+        raise ValueError(f"resume has {int(given.step)} updates behind it: iterations must be larger, got {iterations}")
+    return given
+
+
+def _finite(rbm: RBM) -> bool:
+    return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(rbm))
+
+
+def _last_good(good: TrainState, stop: int, rows: Source) -> tuple[int, TrainState]:
+    """Replay a chunk that ended non-finite, halving it: the first bad update and the state before it."""
+    while stop - int(good.step) > 1:
+        middle = (int(good.step) + stop) // 2
+        state, _ = rows.advance(good, middle)
+        if _finite(state.rbm):
+            good = state
+        else:
+            stop = middle
+    return stop, good
+
+
+class _EssWatch:
+    """Warns once when the effective sample size stays below 2 % of the particles over at least 100 updates."""
+
+    def __init__(self, label: str):
+        self.label, self.updates, self.total, self.warned = label, 0, 0.0, False
+
+    def see(self, updates: int, fractions: float, sizes: float, step: int) -> None:
+        """`updates` updates up to `step`, with the sums of their effective sample sizes and of those per particle."""
+        self.updates += updates
+        self.total += fractions
+        if self.updates < CHUNK:
+            return
+        mean, self.updates, self.total = self.total / self.updates, 0, 0.0
+        if mean < _LOW_ESS and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{self.label}: the effective sample size stayed at {mean:.2%} of the particles ("
+                f"{sizes / updates:.1f} of them) up to update {step}, so the gradient rests on a few. What helps: "
+                "pop_cd(proposal='mixture'), more particles (n_particles), or pcd() and pt(), which need no weights.",
+                LowESSWarning,
+                stacklevel=4,
+            )

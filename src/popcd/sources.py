@@ -1,0 +1,117 @@
+"""Where batches come from: rows on the device, or a file larger than memory that is read a window of batches at a time.
+
+Both follow the same shuffled line of rows, so a run does not depend on where its data lies.
+"""
+
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from popcd.checks import binary_matrix
+from popcd.epochs import Place
+from popcd.rbm import RBM
+from popcd.updates import Plan, TrainState, advance, init
+
+_BLOCK = 1 << 26  # bytes of a file that are in memory at a time
+
+
+class Source(Protocol):
+    """Rows of a training set in the order of a run."""
+
+    n_rows: int
+
+    def begin(self, rbm: RBM) -> TrainState:
+        """The state before the first update."""
+
+    def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
+        """Updates until step `stop`, and the sums of what was measured on the way."""
+
+
+class Resident:
+    """All rows on the device."""
+
+    def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
+        self.n_rows, self._plan, self._root = len(rows), plan, root
+        self._data, self._means = jnp.asarray(rows), rows.sum(axis=0, dtype=np.int64) / len(rows)
+        self._next: tuple[int, Place] | None = None
+
+    def begin(self, rbm: RBM) -> TrainState:
+        epochs, n = self._plan.epochs(self._root), self._plan.n_starts
+        return init(self._root, rbm, self._data[epochs.rows(epochs.begin(0, 0), n)], self._means, self._plan)
+
+    def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
+        start = int(state.step)
+        known = self._next is not None and self._next[0] == start
+        place = self._next[1] if known and self._next else self._plan.place(start, self._root)
+        state, place, sums = advance(state, place, stop, self._data, self._root, self._plan)
+        self._next = stop, place
+        return state, _host(sums)
+
+
+class Streamed:
+    """Rows of a memory-mapped array; a window of batches is read at a time, in the order of the file."""
+
+    def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
+        self.n_rows, self._rows, self._plan, self._root = len(rows), rows, plan, root
+        self._means = sum(block.sum(axis=0, dtype=np.int64) for block in checked_blocks(rows)) / len(rows)
+        self._window = max(1, _BLOCK // (plan.batch_size * rows.shape[1]))  # updates whose rows are in memory together
+        self._orders: dict[int, np.ndarray] = {}
+
+    def begin(self, rbm: RBM) -> TrainState:
+        return init(self._root, rbm, self._read(0, self._plan.n_starts), self._means, self._plan)
+
+    def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
+        batch, totals = self._plan.batch_size, dict[str, np.ndarray]()
+        size = self._window * batch + max(0, self._plan.n_starts - batch)
+        in_order = self._plan._replace(n_rows=size, shuffle=False)
+        place = Place(jnp.int32(0), jnp.int32(0), jnp.arange(2 * size))
+        while (start := int(state.step)) < stop:
+            data = self._read(start * batch, size)
+            state, _, sums = advance(state, place, min(start + self._window, stop), data, self._root, in_order)
+            totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
+        return state, totals
+
+    def _read(self, first: int, n: int) -> Array:
+        """Rows `first` to `first + n` of the endless line, as `Epochs.rows` has them."""
+        places = np.arange(first, first + n)
+        numbers = np.empty(n, np.int64)
+        for epoch in range(first // self.n_rows, (first + n - 1) // self.n_rows + 1):
+            here = places // self.n_rows == epoch
+            numbers[here] = self._order(epoch)[places[here] % self.n_rows]
+        wanted, where = np.unique(numbers, return_inverse=True)  # sorted: the disk is read forwards, each row once
+        return jnp.asarray(np.asarray(self._rows[wanted], np.uint8)[where])
+
+    def _order(self, epoch: int) -> np.ndarray:
+        if epoch not in self._orders:
+            self._orders = {e: order for e, order in self._orders.items() if e >= epoch - 1}
+            self._orders[epoch] = np.asarray(self._plan.epochs(self._root).order(jnp.int32(epoch)))
+        return self._orders[epoch]
+
+
+def training_matrix(data: Any, n_visible: int) -> np.ndarray:
+    """Rows to train on: a memory-mapped array as it is, its values being checked when they are read; all others as `uint8`."""
+    if not isinstance(data, np.memmap):
+        return binary_matrix("data", data, n_visible)
+    binary_matrix("data", data[:1], n_visible)
+    return data
+
+
+def source(rows: np.ndarray, plan: Plan, root: Array) -> Source:
+    """Rows of a memory-mapped array stay on disk, all others go to the device."""
+    if isinstance(rows, np.memmap) and plan.n_starts <= len(rows):
+        return Streamed(rows, plan, root)
+    return Resident(np.asarray(rows, np.uint8), plan, root)
+
+
+def checked_blocks(rows: np.ndarray) -> Any:
+    """The rows of a matrix in blocks of bounded memory, each checked to hold zeros and ones."""
+    size = max(1, _BLOCK // max(1, rows.shape[1] * rows.dtype.itemsize))
+    for first in range(0, len(rows), size):
+        yield binary_matrix(f"data from row {first} on", rows[first : first + size])
+
+
+def _host(sums: dict[str, Array]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value, np.float64) for name, value in jax.device_get(sums).items()}
