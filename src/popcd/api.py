@@ -15,6 +15,7 @@ from popcd.evaluation import (
     log_partition,
     pseudo_log_likelihood,
 )
+from popcd.foreign import FileError
 from popcd.io import load, save
 from popcd.particles import Particles
 from popcd.rbm import RBM
@@ -26,6 +27,7 @@ __all__ = [
     "RBM",
     "Estimate",
     "Estimator",
+    "FileError",
     "GradientError",
     "Information",
     "LowESSWarning",

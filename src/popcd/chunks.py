@@ -72,39 +72,43 @@ class Means:
         return means
 
 
-def iterate(
+class Training(NamedTuple):
+    """A run that can begin: its rows, the state before the first update, and its estimator."""
+
+    rows: Source
+    first: TrainState
+    estimator: Estimator
+
+    def chunks(self, iterations: int, stops: Sequence[int] = (CHUNK,), resume: TrainState | None = None) -> Iterator[Chunk]:
+        """Chunks of updates up to `iterations` that end at multiples of each of `stops`, from the first state or another."""
+        iterations = positive_int("iterations", iterations)
+        state = self.first if resume is None else _resumed(resume, self.first, iterations)
+        return _chunks(state, self.rows, iterations, tuple(stops), self.estimator)
+
+
+def prepare(
     rbm: RBM,
     data: ArrayLike,
     estimator: Estimator,
     *,
-    iterations: int,
     batch_size: int,
     learning_rate: float | optax.Schedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
     weight_decay: float = 0.0,
     centered: bool = False,
     seed: int = 0,
-    stops: Sequence[int] = (CHUNK,),
-    resume: TrainState | None = None,
-) -> Iterator[Chunk]:
-    """Training as chunks of updates that end at every multiple of each of `stops`; other arguments as in `train`.
-
-    Between two chunks the caller may evaluate, write a checkpoint, or stop.
-    """
+) -> Training:
+    """What `train` trains, ready to begin; arguments as there."""
     instance_of("rbm", rbm, RBM)
     instance_of("estimator", estimator, Estimator)
     matrix = training_matrix(data, rbm.n_visible)
-    iterations = positive_int("iterations", iterations)
     batch_size = positive_int("batch_size", batch_size)
     rule, root = _optimizer(optimizer, learning_rate, weight_decay), jax.random.key(seed)
     if batch_size > len(matrix):
         raise ValueError(f"batch_size must be at most the number of rows, {len(matrix)}, got {batch_size}")
     plan = Plan(estimator, rule, batch_size, centered, len(matrix), shuffle=batch_size < len(matrix))
     rows = source(matrix, plan, root)
-    state = rows.begin(rbm)
-    if resume is not None:
-        state = _resumed(resume, state, iterations)
-    return _chunks(state, rows, iterations, tuple(stops), estimator)
+    return Training(rows, rows.begin(rbm), estimator)
 
 
 def _chunks(state: TrainState, rows: Source, iterations: int, stops: tuple[int, ...], estimator: Estimator) -> Iterator[Chunk]:

@@ -9,6 +9,7 @@ import popcd
 from popcd.commands.demo import demo
 from popcd.commands.report import report
 from popcd.commands.reproduce import reproduce
+from popcd.commands.train import train
 
 
 def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -23,5 +24,5 @@ def main() -> None:
     """Restricted Boltzmann Machines with gradients and log-likelihoods that can be trusted."""
 
 
-for command in (demo, reproduce, report):
+for command in (demo, train, reproduce, report):
     main.add_command(command)

@@ -185,8 +185,10 @@ def unchecked(weights: Any, visible_bias: Any, hidden_bias: Any) -> RBM:
     return rbm
 
 
-jax.tree_util.register_pytree_node(
+_FIELDS = ("weights", "visible_bias", "hidden_bias")
+jax.tree_util.register_pytree_with_keys(
     RBM,
-    lambda rbm: ((rbm.weights, rbm.visible_bias, rbm.hidden_bias), None),
+    lambda rbm: (tuple((jax.tree_util.GetAttrKey(name), getattr(rbm, name)) for name in _FIELDS), None),
     lambda _, children: unchecked(*children),
+    lambda rbm: ((rbm.weights, rbm.visible_bias, rbm.hidden_bias), None),
 )

@@ -8,7 +8,7 @@ import optax
 from jax.typing import ArrayLike
 
 from popcd.checks import binary_matrix, positive_int
-from popcd.chunks import CHUNK, Means, Run, TrainingDivergedError, iterate
+from popcd.chunks import CHUNK, Means, Run, TrainingDivergedError, prepare
 from popcd.estimators import Estimator
 from popcd.evaluation.exact import exact_log_partition, log_unnormalised
 from popcd.rbm import RBM
@@ -74,20 +74,18 @@ def train(
     ([100, 200], (2,))
     """
     evaluate, interval = _evaluation(rbm, data, evaluate, evaluate_every)
-    chunks = iterate(
+    training = prepare(
         rbm,
         data,
         estimator,
-        iterations=iterations,
         batch_size=batch_size,
         learning_rate=learning_rate,
         optimizer=optimizer,
         weight_decay=weight_decay,
         centered=centered,
         seed=seed,
-        stops=(interval,),
-        resume=resume,
     )
+    chunks = training.chunks(iterations, (interval,), resume)
     history: dict[str, list[Any]] = {"step": []}
     means = Means()
     try:

@@ -1,12 +1,12 @@
 """`popcd demo`."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from popcd.commands.options import as_json, make_folder, out_folder, print_result
+from popcd.commands.progress import Progress, quiet
 
 
 @click.command()
@@ -14,8 +14,9 @@ from popcd.commands.options import as_json, make_folder, out_folder, print_resul
 @click.option("--iterations", type=click.IntRange(min=1), default=50_000, show_default=True, help="Updates of each run.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the first trial.")
 @out_folder("popcd-demo", "Folder for the figure and the numbers.")
+@quiet
 @as_json
-def demo(trials: int, iterations: int, seed: int, out: Path, as_json: bool) -> None:
+def demo(trials: int, iterations: int, seed: int, out: Path, silent: bool, as_json: bool) -> None:
     """Watch CD and PCD diverge on Bars-and-Stripes while pop-CD does not.
 
     Trains CD-1, PCD-1, pop-CD-1 and mixture pop-CD-1 with 16 hidden units at learning rate 0.1, prints exact mean
@@ -31,10 +32,8 @@ def demo(trials: int, iterations: int, seed: int, out: Path, as_json: bool) -> N
 
     make_folder(out)
     evaluations = len(experiment.ESTIMATORS) * trials * -(-iterations // experiment.interval(iterations))
-    with click.progressbar(
-        length=evaluations, label="training", file=sys.stderr, item_show_func=lambda label: label, show_pos=True
-    ) as bar:
-        curves = experiment.run(trials, iterations, seed, evaluated=lambda label: bar.update(1, label))
+    with Progress("training", evaluations, silent) as bar:
+        curves = experiment.run(trials, iterations, seed, evaluated=bar.at)
     result = experiment.result(curves, iterations, seed)
     title = f"{_problem(result)}: mean and range of {trials} trials"
     figure = gap_to_optimum(curves, result["optimum"], title)

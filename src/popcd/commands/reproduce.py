@@ -1,7 +1,6 @@
 """`popcd reproduce`."""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -9,6 +8,7 @@ from typing import Any, get_args
 import click
 
 from popcd.commands.options import as_json, out_folder, print_result, readable_errors
+from popcd.commands.progress import Progress, quiet
 from popcd.experiments.paper import EXPERIMENTS, PROBLEMS, ProfileName, cuts, specifications
 from popcd.experiments.runner import Event, JobError, jobs_of, run, shard
 from popcd.experiments.store import Job, Store, StoreError
@@ -40,6 +40,7 @@ def _part(context: click.Context, parameter: click.Parameter, value: str) -> tup
     "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Processes, one thread each. Default: cores."
 )
 @out_folder(words="Folder for the results; one that holds some is continued. Default: popcd-reproduction-PROFILE.")
+@quiet
 @as_json
 def reproduce(
     experiment: str,
@@ -49,6 +50,7 @@ def reproduce(
     part: tuple[int, int],
     jobs: int,
     out: Path | None,
+    silent: bool,
     as_json: bool,
 ) -> None:
     """Rerun an experiment of the paper: figure1, figure2, figure3 or table1.
@@ -67,7 +69,7 @@ def reproduce(
     with readable_errors(ValueError, StoreError, JobError, OSError):
         every = jobs_of(specifications(experiment, profile, problem), trials)
         store = Store.open(folder, profile)
-        _do(shard(every, *part), store, jobs)
+        _do(shard(every, *part), store, jobs, silent)
         found, missing = _gather(every, store)
     result = _result(experiment, profile, problem, trials, every, found, missing)
     with readable_errors(OSError):
@@ -75,24 +77,22 @@ def reproduce(
     print_result(result, as_json, _table)
 
 
-def _do(jobs: Sequence[Job], store: Store, processes: int) -> None:
+def _do(jobs: Sequence[Job], store: Store, processes: int, silent: bool) -> None:
     """All jobs, with a bar whose unit is a rough second of work."""
     cost = {job.name: job.specification.cost() for job in jobs}
-    scale = 1000 / max(sum(cost.values()), 1e-9)
     part = dict.fromkeys(cost, 0.0)
-    with click.progressbar(length=1000, label="reproducing", file=sys.stderr, item_show_func=lambda text: text) as bar:
+    with Progress("reproducing", sum(cost.values()), silent) as bar:
 
         def hear(event: Event) -> None:
             if event.kind == "note":
-                click.echo(f"\n{event.text}", err=True)
+                bar.note(event.text)
                 return
             part[event.job] = max(part[event.job], event.part)
-            done = int(sum(cost[name] * p for name, p in part.items()) * scale)
             finished = sum(p >= 1 for p in part.values())
-            bar.update(done - bar.pos, f"{finished} of {len(part)} done, {event.job}")
+            words = f"{finished} of {len(part)} done, {event.job}" if event.kind == "done" else None
+            bar.at(sum(cost[name] * p for name, p in part.items()), words)
 
         run(jobs, store, min(processes, len(jobs)), hear)
-        bar.update(1000 - bar.pos, f"{len(part)} of {len(part)} done")
 
 
 def _gather(jobs: Sequence[Job], store: Store) -> tuple[list[dict[str, Any]], int]:

@@ -1,6 +1,5 @@
 """`load`: one door to every data set."""
 
-from dataclasses import dataclass
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -9,18 +8,10 @@ from typing import Any
 import numpy as np
 
 from popcd.checks import binary_matrix
+from popcd.datasets.files import ENDINGS, Dataset, from_file
 from popcd.datasets.synthetic import artificial_modes, bars_and_stripes
 
 NAMES = ("bars-and-stripes", "artificial-modes", "letters", "mnist")
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """`train` and `test` (or None) as rows x visible `uint8` of zeros and ones, and a name."""
-
-    name: str
-    train: np.ndarray
-    test: np.ndarray | None = None
 
 
 def load(source: Any, **options: Any) -> Dataset:
@@ -35,10 +26,11 @@ def load(source: Any, **options: Any) -> Dataset:
         - "letters": 52,152 handwritten letters of 16 x 8 pixels (R. Kassel, B. Taskar). Option test_fold=0 names the
           fold (0 to 9) held out as `test`; None trains on all rows, as the paper does;
         - "mnist": 60,000 + 10,000 digits of 28 x 28 pixels, pixel > 127 (LeCun, Cortes, Burges);
-        - the path of a `.npz` with an array `train` (and `test`) or a single array, or of a `.npy`;
+        - the path of a `.npz`, `.h5` or `.mat` with an array `train` (and `test`) or a single array, or of a `.npy` or a
+          `.csv`. Option threshold=t takes values above t as 1. A `.npy` of more than 1 GiB stays on disk, memory-mapped;
         - an array, rows x visible.
 
-    Everything must hold exact zeros and ones; nothing is cast or clipped.
+    Without a threshold everything must hold exact zeros and ones; nothing is cast or clipped.
 
     Examples
     --------
@@ -57,17 +49,13 @@ def load(source: Any, **options: Any) -> Dataset:
         }
         if source in builders:
             return builders[str(source)](**options)
-        if Path(source).suffix in (".npz", ".npy"):
-            _no_options(options, str(source))
-            return _from_file(Path(source))
-        raise ValueError(f"unknown data set {str(source)!r}: expected one of {', '.join(NAMES)}, or a .npz or .npy file")
-    _no_options(options, "an array")
-    return Dataset("array", binary_matrix("data", source))
-
-
-def _no_options(options: dict[str, Any], source: str) -> None:
+        if Path(source).suffix in ENDINGS:
+            return from_file(Path(source), **options)
+        files = ", ".join(ENDINGS)
+        raise ValueError(f"unknown data set {str(source)!r}: expected one of {', '.join(NAMES)}, or a file ending in {files}")
     if options:
-        raise TypeError(f"{source} takes no options, got {', '.join(options)}")
+        raise TypeError(f"an array takes no options, got {', '.join(options)}")
+    return Dataset("array", binary_matrix("data", source))
 
 
 def _shipped(name: str) -> dict[str, np.ndarray]:
@@ -89,19 +77,3 @@ def _letters(test_fold: int | None = 0) -> Dataset:
 def _mnist() -> Dataset:
     arrays = _shipped("mnist")
     return Dataset("mnist", np.unpackbits(arrays["train"], axis=1), np.unpackbits(arrays["test"], axis=1))
-
-
-def _from_file(path: Path) -> Dataset:
-    with path.open("rb") as file:
-        try:
-            content = np.load(file, allow_pickle=False)
-            arrays = {"train": content} if path.suffix == ".npy" else dict(content)
-        except Exception as error:  # NumPy raises half a dozen kinds on damaged files
-            raise ValueError(f"{path} is not a readable {path.suffix} file of plain arrays: {error}") from error
-    if "train" not in arrays and len(arrays) == 1:
-        arrays = {"train": next(iter(arrays.values()))}
-    if "train" not in arrays:
-        raise ValueError(f"{path} must hold an array named train, or a single array, got {', '.join(arrays) or 'none'}")
-    train = binary_matrix(f"{path} (train)", arrays["train"])
-    test = binary_matrix(f"{path} (test)", arrays["test"], train.shape[1]) if "test" in arrays else None
-    return Dataset(path.stem, train, test)

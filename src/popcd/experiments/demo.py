@@ -41,14 +41,16 @@ def result(curves: list[Curves], iterations: int, seed: int) -> dict[str, Any]:
     }
 
 
-def run(trials: int, iterations: int, seed: int, evaluated: Callable[[str], None]) -> list[Curves]:
-    """Train every estimator `trials` times; `evaluated` hears the label after each evaluation of a trial."""
+def run(trials: int, iterations: int, seed: int, evaluated: Callable[[int, str], None]) -> list[Curves]:
+    """Train every estimator `trials` times; `evaluated` hears the number of evaluations so far and the label."""
     data = load("bars-and-stripes").train
-    every = interval(iterations)
+    every, done = interval(iterations), 0
 
     def one(label: str, estimator: Estimator, trial: int) -> dict[str, np.ndarray]:
         def evaluate(rbm: RBM) -> dict[str, float]:
-            evaluated(label)
+            nonlocal done
+            done += 1
+            evaluated(done, label)
             return {"log_likelihood": log_likelihood(rbm, data).value}
 
         start = RBM.create(data.shape[1], N_HIDDEN, seed=seed + trial)

@@ -1,7 +1,6 @@
 """Doing one job: training for a curve, bias and variance for a cell of the table."""
 
 import functools
-import hashlib
 import json
 import time
 import warnings
@@ -13,7 +12,7 @@ import numpy as np
 
 import popcd.io as io
 from popcd.chunks import LowESSWarning, Run, TrainingDivergedError
-from popcd.datasets import load
+from popcd.datasets import fingerprint, load
 from popcd.estimators import Estimator, cd, pcd, pop_cd, pt
 from popcd.evaluation import gradient_error, linear_schedule, log_likelihood, schedule_2008
 from popcd.evaluation.true_gradient import TrueGradient, true_gradient
@@ -34,14 +33,13 @@ def do(job: Job, store: Store, report: Report) -> None:
     """Do a job and write its result; `report` hears which part of it is done."""
     start = time.monotonic()
     data = training_rows(job.specification.problem)
-    digest = hashlib.sha256(np.packbits(data).tobytes()).hexdigest()
     if isinstance(job.specification, Curve):
         result, rbm = _curve(job.specification, job.seed, data, report)
         if job.seed == 0:
             io.save(rbm, store.model(f"{job.specification.name}-seed-0"))
     else:
         result = _cell(job.specification, job.seed, data, store, report)
-    store.write(job, {"rows": len(data), "sha256": digest}, result, time.monotonic() - start)
+    store.write(job, {"rows": len(data), "sha256": fingerprint(data)}, result, time.monotonic() - start)
 
 
 @functools.lru_cache(maxsize=2)

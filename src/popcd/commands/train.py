@@ -1,0 +1,174 @@
+"""`popcd train`."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from popcd.commands.options import as_json, print_result, readable_errors
+from popcd.commands.progress import Progress, metrics_words, quiet, tell
+from popcd.runs.configuration import (
+    ESTIMATORS,
+    NORMALIZERS,
+    PROPOSALS,
+    SCHEDULES,
+    STARTS,
+    Configuration,
+    configuration,
+    read_settings,
+)
+from popcd.runs.folder import RunFolder
+
+_WHOLE = click.IntRange(min=1)
+_SETTINGS: tuple[Callable[..., Any], ...] = (
+    click.option("--data", help="A shipped set (bars-and-stripes, artificial-modes, letters, mnist) or a file."),
+    click.option("--hidden", type=_WHOLE, help="Hidden units."),
+    click.option("--estimator", type=click.Choice(ESTIMATORS), help="Of the gradient. Default: pop-cd."),
+    click.option("--k", type=_WHOLE, help="Gibbs steps of cd, pcd, pop-cd. Default: 1."),
+    click.option("--proposal", type=click.Choice(PROPOSALS), help="Of pop-cd. Default: single."),
+    click.option("--normalizer", type=click.Choice(NORMALIZERS), help="Of pop-cd. Default: self."),
+    click.option("--particles", "n_particles", type=_WHOLE, help="Of pop-cd. Default: the batch size."),
+    click.option("--chains", "n_chains", type=_WHOLE, help="Of pcd. Default: the batch size."),
+    click.option("--temperatures", "n_temperatures", type=_WHOLE, help="Of pt. Default: 10."),
+    click.option("--ladders", "n_ladders", type=_WHOLE, help="Of pt. Default: the batch size."),
+    click.option("--sweeps", type=_WHOLE, help="Of pt, per update. Default: 1."),
+    click.option("--learning-rate", type=float, help="Default: 0.1."),
+    click.option("--schedule", type=click.Choice(SCHEDULES), help="Of the learning rate; all but constant fall to 0."),
+    click.option("--centered", is_flag=True, default=None, help="Centred gradients."),
+    click.option("--weight-decay", type=float, help="Of the weights. Default: 0."),
+    click.option("--iterations", type=_WHOLE, help="Updates. Default: 10000."),
+    click.option("--batch-size", type=_WHOLE, help="Rows per update. Default: 100."),
+    click.option("--start", type=click.Choice(STARTS), help="Biases from data means, or all uniform in (-0.1, 0.1)."),
+    click.option("--seed", type=click.IntRange(min=0), help="Default: 0."),
+    click.option("--threshold", type=float, help="Grey data: values above it are 1."),
+    click.option("--test-fold", type=click.IntRange(0, 9), help="Of letters. Default: 0."),
+    click.option("--evaluate-every", type=_WHOLE, help="Updates between rows of metrics. Default: a twentieth of all."),
+    click.option("--checkpoint-every", type=_WHOLE, help="Updates between checkpoints. Default: with every row."),
+)
+
+
+def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_settings
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file of settings; flags win."
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="New folder for the run.")
+@click.option("--resume", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of a run to continue.")
+@click.option(
+    "--log", "services", type=click.Choice(("tensorboard", "wandb", "mlflow")), multiple=True, help="Metrics go there too."
+)
+@quiet
+@as_json
+def train(
+    config: Path | None,
+    out: Path | None,
+    resume: Path | None,
+    services: tuple[str, ...],
+    silent: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Train a machine on binary data, with metrics and checkpoints in a folder.
+
+    Ends with model.safetensors there. Stop it with Ctrl-C or SIGTERM and it writes a checkpoint; --resume continues it bit for
+    bit, also after a power cut.
+
+    \b
+    Examples:
+      popcd train --data letters --hidden 100 --estimator pop-cd --proposal mixture --iterations 20000 --out runs/a
+      popcd train --data mine.csv --threshold 0.5 --hidden 64 --out runs/b
+      popcd train --config runs/a/config.toml --seed 1 --out runs/c
+      popcd train --resume runs/a
+    """
+    with readable_errors(ValueError, OSError):
+        folder, settings = _resolved(config, out, resume, flags)
+        result = _run(folder, settings, resume is not None, services, silent)
+    print_result(result, as_json, _table)
+    if result["stopped"]:
+        sys.exit(1)
+
+
+def _resolved(
+    config: Path | None, out: Path | None, resume: Path | None, flags: dict[str, Any]
+) -> tuple[RunFolder, Configuration]:
+    given = {name: value for name, value in flags.items() if value is not None}
+    if resume is not None:
+        if given or config or out:
+            named = ", ".join([*given, *(["config"] if config else []), *(["out"] if out else [])])
+            raise click.UsageError(f"--resume continues a run with the settings it has; leave out {named.replace('_', '-')}")
+        folder = RunFolder(resume)
+        return folder, folder.configuration()
+    if out is None:
+        raise click.UsageError("name a folder for the run with --out, or one to continue with --resume")
+    return RunFolder(out), configuration((read_settings(config) if config else {}) | given)
+
+
+def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple[str, ...], silent: bool) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from popcd.chunks import TrainingDivergedError
+    from popcd.runs.loggers import loggers
+    from popcd.runs.run import load_data, run
+
+    data = load_data(config)
+    logs = loggers(services, folder.path, asdict(config))
+    with _signals() as stopped, Progress("training", config.iterations, silent, "updates") as bar:
+        events = run(config, folder, data, resume=resume, stopped=lambda: bool(stopped), tell=tell, logs=logs)
+        step = 0
+        try:
+            for event in events:
+                step = event.step
+                bar.at(step, None if event.row is None else metrics_words(event.row))
+        except TrainingDivergedError as error:
+            raise click.ClickException(f"{error} Checkpoints and metrics before it are in {folder.path}") from error
+    rows = folder.rows()
+    finished = not stopped or step == config.iterations
+    if not finished:
+        name = signal.Signals(stopped[0]).name
+        tell(
+            f"stopped by {name} after update {step:,}; a checkpoint is written. Continue with: popcd train --resume {folder.path}"
+        )
+    return {
+        "folder": str(folder.path),
+        "model": str(folder.model) if finished else None,
+        "step": rows[-1]["step"] if finished and rows else step,
+        "stopped": not finished,
+        "configuration": asdict(config),
+        "metrics": rows[-1] if rows else None,
+    }
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals that came in; the first asks the run to stop, a second one ends it at once."""
+    came: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _table(result: dict[str, Any]) -> str:
+    metrics = {k: v for k, v in (result["metrics"] or {}).items() if k != "step"}
+    lines = [f"{name:<28}{value:>14.4f}" for name, value in metrics.items()]
+    place = f"after update {result['step']:,}"
+    end = [f"model: {result['model']}"] if result["model"] else []
+    return "\n".join([f"{result['folder']}, {place}:", *lines, *end])

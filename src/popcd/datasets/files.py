@@ -1,0 +1,101 @@
+"""Binary data from files."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from popcd.checks import binary_matrix
+from popcd.foreign import FileError, read_hdf5, read_mat, read_npz
+
+ENDINGS = (".npz", ".npy", ".csv", ".h5", ".hdf5", ".mat")
+_MAPPED = 1 << 30  # bytes from which on a .npy file stays on disk
+_BLOCK = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """`train` and `test` (or None) as rows x visible `uint8` of zeros and ones, and a name."""
+
+    name: str
+    train: np.ndarray
+    test: np.ndarray | None = None
+
+
+def from_file(path: Path, threshold: float | None = None) -> Dataset:
+    """The rows of a file; with a threshold, values above it are 1."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.suffix == ".npy" and path.stat().st_size > _MAPPED and threshold is None:
+        return Dataset(path.stem, _npy(path, "r"))
+    arrays = _arrays(path)
+    if "train" not in arrays and len(arrays) == 1:
+        arrays = {"train": next(iter(arrays.values()))}
+    if "train" not in arrays:
+        raise FileError(f"{path} must hold an array named train, or a single array, got {', '.join(arrays) or 'none'}")
+    if threshold is not None:
+        arrays = {part: _above(arrays[part], threshold, path) for part in ("train", "test") if part in arrays}
+    train = binary_matrix(f"{path} (train)", arrays["train"])
+    test = binary_matrix(f"{path} (test)", arrays["test"], train.shape[1]) if "test" in arrays else None
+    return Dataset(path.stem, train, test)
+
+
+def _above(values: np.ndarray, threshold: float, path: Path) -> np.ndarray:
+    if values.dtype.kind not in "biuf" or np.isnan(values).any():
+        raise FileError(f"{path} must hold numbers to compare with the threshold, got dtype {values.dtype} or NaN")
+    return values > threshold
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    match path.suffix:
+        case ".npz":
+            return read_npz(path)
+        case ".npy":
+            return {"train": _npy(path, None)}
+        case ".csv":
+            return {"train": _csv(path)}
+        case ".mat":
+            return read_mat(path)
+        case _:
+            return read_hdf5(path)
+
+
+def _npy(path: Path, mode: Literal["r"] | None) -> np.ndarray:
+    try:
+        return np.load(path, mmap_mode=mode, allow_pickle=False)
+    except Exception as error:  # NumPy raises half a dozen kinds on damaged files
+        raise FileError(f"{path} is not a readable .npy file of plain numbers: {error!s:.200}") from error
+
+
+def _csv(path: Path) -> np.ndarray:
+    """Numbers separated by commas, one row per line; a first line of names is skipped."""
+    try:
+        with path.open() as file:
+            first = file.readline().split(",")
+        names = not all(_is_number(word) for word in first)
+        return np.loadtxt(path, delimiter=",", skiprows=int(names), ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is not a file of numbers separated by commas: {error!s:.200}") from error
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def fingerprint(rows: np.ndarray) -> str:
+    """SHA-256 of a binary matrix, eight units to a byte; the same for an array and for its file.
+
+    >>> fingerprint(np.eye(3, dtype=np.uint8))[:12] == fingerprint(np.eye(3, dtype=bool))[:12]
+    True
+    """
+    digest = hashlib.sha256(f"{rows.shape}".encode())
+    size = max(1, _BLOCK // max(1, rows.shape[1] * rows.dtype.itemsize))
+    for first in range(0, len(rows), size):
+        digest.update(np.packbits(np.asarray(rows[first : first + size], np.uint8), axis=1).tobytes())
+    return digest.hexdigest()
