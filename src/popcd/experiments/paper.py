@@ -170,7 +170,7 @@ def _larger_rate(problem: str) -> float:
 
 def _quick_curve(curve: Curve) -> Curve:
     if curve.annealing is None:
-        return replace(curve, trials=5 if curve.experiment == "figure1" else 3)
+        return replace(curve, trials=2 if curve.problem == "mnist" else 5)
     iterations = {"letters": 50_000, "mnist": 4_000}[curve.problem]
     return replace(
         curve, iterations=iterations, evaluate_every=iterations // 10, trials=1, annealing=Annealing(128, 2_000, 16, 300)
