@@ -197,8 +197,9 @@ def _cells(profile: ProfileName) -> list[Cell]:
         return [
             replace(c, repeats=repeats[VISIBLE[c.problem]])
             if c.tempering is None
-            else replace(c, repeats=500, iterations=min(c.iterations, 50_000), tempering=Tempering(40, 32, 2_000))
+            else replace(c, repeats=1_000, iterations=50_000, tempering=Tempering(40, 32, 2_000))
             for c in cells
+            if c.hidden < 500  # a machine of that row alone takes a quarter of an hour
         ]
     if profile == "smoke":
         return [replace(c, repeats=20, iterations=100, trials=2, tempering=c.tempering and Tempering(5, 4, 20)) for c in cells]
