@@ -1,0 +1,76 @@
+"""Checkpoints: a training state in a safetensors file with a JSON header and a checksum over both.
+
+    DIR/checkpoints/step-000020000.safetensors     the last two are kept
+
+The header has the format version, the configuration, the step, the seed, the data hash and the checksum. Files are whole or
+not there; one that was truncated or altered is noticed, and the one before it is used.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from popcd.files import write_atomically
+from popcd.foreign import FileError
+from popcd.io import parse_safetensors, serialise
+from popcd.updates import TrainState
+
+FORMAT = 1
+_KEPT = 2
+
+
+def write(folder: Path, state: TrainState, header: dict[str, Any]) -> Path:
+    """Add the checkpoint of a state and remove all but the last two."""
+    step = int(state.step)
+    arrays = _arrays(state)
+    content = header | {"format": FORMAT, "step": step}
+    content["checksum"] = _checksum(arrays, content)
+    path = folder / f"step-{step:012d}.safetensors"
+    write_atomically(path, serialise(arrays, {"popcd": json.dumps(content)}))
+    for old in found(folder)[:-_KEPT]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def found(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, oldest first."""
+    return sorted(folder.glob("step-*.safetensors"))
+
+
+def read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
+    """The state and the header of a checkpoint, if it is whole and has the form of `like`."""
+    arrays, metadata = parse_safetensors(path)
+    try:
+        header = json.loads(metadata["popcd"])
+        claimed = header.pop("checksum")
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise FileError(f"{path} has no readable popcd header") from error
+    if claimed != _checksum(arrays, header):
+        raise FileError(f"{path} was altered: its checksum does not fit its content")
+    if header.get("format") != FORMAT:
+        raise FileError(f"{path} has format {header.get('format')}, this version reads format {FORMAT}")
+    expected = _arrays(like)
+    forms = [{name: (a.shape, a.dtype) for name, a in side.items()} for side in (arrays, expected)]
+    if forms[0] != forms[1]:
+        raise FileError(f"{path} holds the state of a run with other settings")
+    leaves = [jax.numpy.asarray(arrays[name]) for name in expected]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves), header
+
+
+def _arrays(state: TrainState) -> dict[str, np.ndarray]:
+    """The leaves of a state by their paths, such as `.rbm.weights`."""
+    leaves = jax.tree_util.tree_flatten_with_path(state)[0]
+    return {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in leaves}
+
+
+def _checksum(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        form = f"{name} {arrays[name].shape} {arrays[name].dtype}"
+        digest.update(form.encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()

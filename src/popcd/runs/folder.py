@@ -1,0 +1,95 @@
+"""The folder of a training run.
+
+    config.toml         the resolved configuration
+    run.json            format, versions, data set with hash
+    metrics.jsonl       one row per evaluation
+    checkpoints/        the last two
+    model.safetensors   the finished machine
+"""
+
+import json
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import popcd
+from popcd.files import write_atomically
+from popcd.foreign import FileError
+from popcd.runs.configuration import Configuration, configuration, read_settings
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths, and what is read from and written to them."""
+
+    path: Path
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def begin(self, config: Configuration, data: dict[str, Any]) -> None:
+        """Make the folder of a new run; one that holds anything is refused."""
+        if self.path.is_dir() and any(self.path.iterdir()):
+            words = "holds a run: continue it with --resume, or" if (self.path / "run.json").exists() else "holds other files:"
+            raise FileError(f"{self.path} {words} name another folder with --out")
+        self.checkpoints.mkdir(parents=True)
+        write_atomically(self.path / "config.toml", config.to_toml().encode())
+        content = {"format": FORMAT, "popcd": popcd.__version__, "jax": metadata.version("jax"), "data": data}
+        content |= {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
+        write_atomically(self.path / "run.json", json.dumps(content, indent=1).encode())
+
+    def configuration(self) -> Configuration:
+        """As it was resolved when the run began."""
+        if not (self.path / "run.json").exists():
+            raise FileError(f"{self.path} holds no run: expected the --out folder of popcd train")
+        return configuration(read_settings(self.path / "config.toml"))
+
+    def check_data(self, data: dict[str, Any]) -> None:
+        """Refuse data that changed since the run began."""
+        try:
+            began = json.loads((self.path / "run.json").read_bytes())["data"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise FileError(f"{self.path / 'run.json'} is damaged") from error
+        if began != data:
+            raise FileError(
+                f"the data changed since the run in {self.path} began: {_data_words(began)} then, {_data_words(data)} now. "
+                "Put the old data back to resume, or begin a new run with another --out"
+            )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The metrics so far; a last line that was cut off does not count."""
+        if not self.metrics.exists():
+            return []
+        rows = []
+        for line in self.metrics.read_text().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+        return rows
+
+    def forget_rows_after(self, step: int) -> None:
+        """Drop metrics of updates that a checkpoint does not know; they come again."""
+        kept = [row for row in self.rows() if row["step"] <= step]
+        write_atomically(self.metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        with self.metrics.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _data_words(data: dict[str, Any]) -> str:
+    return f"{data.get('rows')} x {data.get('visible')} rows, hash {str(data.get('sha256'))[:12]}"

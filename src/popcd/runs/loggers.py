@@ -1,0 +1,49 @@
+"""Where metrics go besides the run's own file; each service is imported only when it is asked for."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from popcd.foreign import FileError
+
+NAMES = ("tensorboard", "wandb", "mlflow")
+Log = Callable[[int, dict[str, float]], None]
+
+
+def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> list[Log]:
+    """One function of (step, metrics) per service."""
+    makers = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}
+    return [makers[name](folder, settings) for name in names]
+
+
+def _tensorboard(folder: Path, settings: dict[str, Any]) -> Log:
+    writer = _imported("tensorboardX", "tensorboard").SummaryWriter(str(folder / "tensorboard"))
+
+    def log(step: int, metrics: dict[str, float]) -> None:
+        for name, value in metrics.items():
+            writer.add_scalar(name, value, step)
+        writer.flush()
+
+    return log
+
+
+def _wandb(folder: Path, settings: dict[str, Any]) -> Log:
+    # The same folder is the same run, so that a resumed one continues its curves
+    run = _imported("wandb", "wandb").init(project="popcd", dir=str(folder), config=settings, id=folder.name, resume="allow")
+    return lambda step, metrics: run.log(metrics, step=step)
+
+
+def _mlflow(folder: Path, settings: dict[str, Any]) -> Log:
+    mlflow = _imported("mlflow", "mlflow")
+    mlflow.set_experiment("popcd")
+    mlflow.start_run(run_name=folder.name)
+    mlflow.log_params(settings)
+    return lambda step, metrics: mlflow.log_metrics(metrics, step=step)
+
+
+def _imported(module: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise FileError(f"--log {extra} needs {module}: pip install 'popcd[{extra}]'") from error

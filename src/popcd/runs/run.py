@@ -1,0 +1,143 @@
+"""Training in a folder: metrics, checkpoints, and a run that continues bit for bit wherever it was stopped."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import optax
+
+import popcd
+import popcd.io as io
+import popcd.runs.checkpoint as checkpoint
+from popcd.chunks import Means, Training, prepare
+from popcd.datasets import Dataset, fingerprint, load
+from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
+from popcd.evaluation import log_likelihood, pseudo_log_likelihood
+from popcd.evaluation.likelihood import AUTO_UNITS
+from popcd.foreign import FileError
+from popcd.rbm import RBM
+from popcd.runs.configuration import Configuration
+from popcd.runs.folder import RunFolder
+from popcd.runs.loggers import Log
+from popcd.updates import TrainState
+
+_EVALUATED_ROWS = 1_000
+_BUILDERS: dict[str, Callable[..., Estimator]] = {"cd": cd, "pcd": pcd, "pt": pt, "pop-cd": pop_cd, "exact": exact}
+_CHUNK_WORK = 1e10  # multiply-adds between two moments at which a run can be stopped, about a second
+
+
+class Event(NamedTuple):
+    """Where a run is: updates done, the last row of metrics if there is a new one, whether a checkpoint was written."""
+
+    step: int
+    row: dict[str, Any] | None
+    saved: bool
+
+
+def build_estimator(config: Configuration) -> Estimator:
+    """The estimator that a configuration names."""
+    return _BUILDERS[config.estimator](**config.estimator_settings)
+
+
+def learning_rate(config: Configuration) -> float | optax.Schedule:
+    """A number, or a schedule that falls to zero at the last update."""
+    if config.schedule == "linear":
+        return optax.linear_schedule(config.learning_rate, 0.0, config.iterations)
+    if config.schedule == "cosine":
+        return optax.cosine_decay_schedule(config.learning_rate, config.iterations)
+    return config.learning_rate
+
+
+def load_data(config: Configuration) -> Dataset:
+    """The data set that a configuration names."""
+    options = {name: value for name in ("threshold", "test_fold") if (value := getattr(config, name)) is not None}
+    return load(config.data, **options)
+
+
+def describe(data: Dataset) -> dict[str, Any]:
+    """What a run remembers of its data."""
+    return {"name": data.name, "rows": len(data.train), "visible": data.train.shape[1], "sha256": fingerprint(data.train)}
+
+
+def run(
+    config: Configuration,
+    folder: RunFolder,
+    data: Dataset,
+    *,
+    resume: bool,
+    stopped: Callable[[], bool],
+    tell: Callable[[str], None],
+    logs: Sequence[Log] = (),
+) -> Iterator[Event]:
+    """Train, begin or continue; ends after a checkpoint when `stopped()` is true, and with the machine written otherwise."""
+    what = describe(data)
+    if resume:
+        folder.check_data(what)
+    else:
+        folder.begin(config, what)
+    header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
+    training = _prepared(config, data)
+    state = _last_state(training, folder, tell) if resume else training.first
+    folder.forget_rows_after(int(state.step))
+    size = data.train.shape[1] * config.hidden * config.batch_size
+    stops = (config.evaluation_interval, config.checkpoint_interval, int(np.clip(_CHUNK_WORK / size, 10, 1000)))
+    chunks = training.chunks(config.iterations, stops, state) if int(state.step) < config.iterations else iter(())
+    evaluate = evaluation(config.hidden, data)
+    means, began = Means(), time.monotonic()
+    for chunk in chunks:
+        means.add(chunk)
+        state, row = chunk.state, None
+        last = chunk.stop == config.iterations
+        if chunk.stop % config.evaluation_interval == 0 or last:
+            row = {"step": chunk.stop, "seconds": round(time.monotonic() - began, 3)} | plain(means.take()) | evaluate(state.rbm)
+            folder.add_row(row)
+            for log in logs:
+                log(chunk.stop, {n: v for n, v in row.items() if isinstance(v, float)})
+        save = chunk.stop % config.checkpoint_interval == 0 or last or stopped()
+        if save:
+            checkpoint.write(folder.checkpoints, state, header)
+        yield Event(chunk.stop, row, save)
+        if stopped() and not last:
+            return
+    io.save(state.rbm, folder.model)
+
+
+def _prepared(config: Configuration, data: Dataset) -> Training:
+    start = RBM.create(data.train.shape[1], config.hidden, config.seed, data.train if config.start == "data" else None)
+    return prepare(
+        start,
+        data.train,
+        build_estimator(config),
+        batch_size=config.batch_size,
+        learning_rate=learning_rate(config),
+        weight_decay=config.weight_decay,
+        centered=config.centered,
+        seed=config.seed,
+    )
+
+
+def _last_state(training: Training, folder: RunFolder, tell: Callable[[str], None]) -> TrainState:
+    """Of the newest checkpoint that is whole; the first state where there is none."""
+    for path in reversed(checkpoint.found(folder.checkpoints)):
+        try:
+            return checkpoint.read(path, training.first)[0]
+        except FileError as error:
+            tell(f"{error}; what came before it is used")
+    return training.first
+
+
+def evaluation(hidden: int, data: Dataset) -> Callable[[RBM], dict[str, float]]:
+    """Log-likelihoods of at most 1,000 rows of each part: exact where that is possible, pseudo-likelihoods elsewhere."""
+    parts = {"": data.train[:_EVALUATED_ROWS]} | ({} if data.test is None else {"test_": data.test[:_EVALUATED_ROWS]})
+    exactly = min(hidden, data.train.shape[1]) <= AUTO_UNITS
+    name, measure = ("log_likelihood", log_likelihood) if exactly else ("pseudo_log_likelihood", pseudo_log_likelihood)
+    return lambda rbm: {f"{prefix}{name}": measure(rbm, rows).value for prefix, rows in parts.items()}
+
+
+def plain(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Numbers as Python has them; a vector, such as swap rates, as its least value."""
+    host = {name: np.asarray(value, np.float64) for name, value in jax.device_get(metrics).items()}
+    return {name if value.ndim == 0 else f"least_{name}": float(value.min(initial=np.inf)) for name, value in host.items()}
