@@ -19,7 +19,7 @@ from popcd.foreign import FileError
 from popcd.io import load, save
 from popcd.particles import Particles
 from popcd.rbm import RBM
-from popcd.sampling import sample
+from popcd.sampling import complete, sample
 from popcd.training import train
 from popcd.updates import TrainState
 
@@ -36,6 +36,7 @@ __all__ = [
     "TrainState",
     "TrainingDivergedError",
     "cd",
+    "complete",
     "datasets",
     "estimators",
     "evaluation",

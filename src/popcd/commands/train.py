@@ -135,9 +135,7 @@ def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple
     finished = not stopped or step == config.iterations
     if not finished:
         name = signal.Signals(stopped[0]).name
-        tell(
-            f"stopped by {name} after update {step:,}; a checkpoint is written. Continue with: popcd train --resume {folder.path}"
-        )
+        tell(f"stopped by {name} after update {step:,}, a checkpoint is written; continue: popcd train --resume {folder.path}")
     return {
         "folder": str(folder.path),
         "model": str(folder.model) if finished else None,

@@ -170,7 +170,8 @@ def _larger_rate(problem: str) -> float:
 
 def _quick_curve(curve: Curve) -> Curve:
     if curve.annealing is None:
-        return replace(curve, trials=2 if curve.problem == "mnist" else 5)
+        trials = {"letters": 3, "mnist": 2}.get(curve.problem, 5)
+        return replace(curve, trials=trials, iterations=min(curve.iterations, 10_000 if curve.problem == "mnist" else 50_000))
     iterations = {"letters": 50_000, "mnist": 4_000}[curve.problem]
     return replace(
         curve, iterations=iterations, evaluate_every=iterations // 10, trials=1, annealing=Annealing(128, 2_000, 16, 300)

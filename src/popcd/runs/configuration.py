@@ -61,7 +61,15 @@ class Configuration:
             _one_of("proposal", self.proposal, PROPOSALS)
         if self.normalizer is not None:
             _one_of("normalizer", self.normalizer, NORMALIZERS)
-        for name in ("hidden", "iterations", "batch_size", "evaluate_every", "checkpoint_every", *_OF_ESTIMATORS[:5], "n_particles"):
+        for name in (
+            "hidden",
+            "iterations",
+            "batch_size",
+            "evaluate_every",
+            "checkpoint_every",
+            *_OF_ESTIMATORS[:5],
+            "n_particles",
+        ):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value}")

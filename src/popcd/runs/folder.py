@@ -1,10 +1,10 @@
 """The folder of a training run.
 
-    config.toml         the resolved configuration
-    run.json            format, versions, data set with hash
-    metrics.jsonl       one row per evaluation
-    checkpoints/        the last two
-    model.safetensors   the finished machine
+config.toml         the resolved configuration
+run.json            format, versions, data set with hash
+metrics.jsonl       one row per evaluation
+checkpoints/        the last two
+model.safetensors   the finished machine
 """
 
 import json

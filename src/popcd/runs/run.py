@@ -92,7 +92,9 @@ def run(
         state, row = chunk.state, None
         last = chunk.stop == config.iterations
         if chunk.stop % config.evaluation_interval == 0 or last:
-            row = {"step": chunk.stop, "seconds": round(time.monotonic() - began, 3)} | plain(means.take()) | evaluate(state.rbm)
+            row = (
+                {"step": chunk.stop, "seconds": round(time.monotonic() - began, 3)} | plain(means.take()) | evaluate(state.rbm)
+            )
             folder.add_row(row)
             for log in logs:
                 log(chunk.stop, {n: v for n, v in row.items() if isinstance(v, float)})
