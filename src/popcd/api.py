@@ -4,6 +4,7 @@ import popcd.datasets as datasets
 import popcd.estimators as estimators
 import popcd.evaluation as evaluation
 import popcd.kernels as kernels
+from popcd.autocorrelation import Mixing, mixing
 from popcd.chunks import LowESSWarning, Run, TrainingDivergedError
 from popcd.dependence import Information, information
 from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
@@ -31,6 +32,7 @@ __all__ = [
     "GradientError",
     "Information",
     "LowESSWarning",
+    "Mixing",
     "Particles",
     "Run",
     "TrainState",
@@ -47,6 +49,7 @@ __all__ = [
     "load",
     "log_likelihood",
     "log_partition",
+    "mixing",
     "pcd",
     "pop_cd",
     "pseudo_log_likelihood",

@@ -6,9 +6,14 @@ from importlib import metadata
 import click
 
 import popcd
+from popcd.commands.bench import bench
+from popcd.commands.data import data
 from popcd.commands.demo import demo
+from popcd.commands.diagnose import diagnose
+from popcd.commands.evaluate import evaluate
 from popcd.commands.report import report
 from popcd.commands.reproduce import reproduce
+from popcd.commands.sample import sample
 from popcd.commands.train import train
 
 
@@ -24,5 +29,5 @@ def main() -> None:
     """Restricted Boltzmann Machines with gradients and log-likelihoods that can be trusted."""
 
 
-for command in (demo, train, reproduce, report):
+for command in (demo, train, evaluate, diagnose, sample, reproduce, report, bench, data):
     main.add_command(command)

@@ -16,7 +16,10 @@ from jax import Array
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
-_STREAMS = ("create", "init", "data", "chain", "anneal", "sample", "log_partition", "gradient_error", "truth")
+_STREAMS = (
+    *("create", "init", "data", "chain", "anneal", "sample", "log_partition", "gradient_error", "truth"),
+    *("gibbs", "complete", "mixing"),
+)
 
 
 def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:

@@ -86,7 +86,8 @@ def run(
     stops = (config.evaluation_interval, config.checkpoint_interval, int(np.clip(_CHUNK_WORK / size, 10, 1000)))
     chunks = training.chunks(config.iterations, stops, state) if int(state.step) < config.iterations else iter(())
     evaluate = evaluation(config.hidden, data)
-    means, began = Means(), time.monotonic()
+    before = folder.rows()[-1]["seconds"] if folder.rows() else 0.0
+    means, began = Means(), time.monotonic() - before
     for chunk in chunks:
         means.add(chunk)
         state, row = chunk.state, None

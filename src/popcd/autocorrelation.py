@@ -1,0 +1,86 @@
+"""How fast Gibbs chains forget where they were.
+
+    tau = 1 + 2 sum_{t >= 1} rho(t),   rho the autocorrelation of -log p~(v) along chains at equilibrium
+
+n states of a chain are worth n / tau independent ones. The sum is cut at the first window of 5 tau (Sokal 1997).
+"""
+
+import functools
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from popcd.checks import instance_of, positive_int
+from popcd.kernels.gibbs import sweep
+from popcd.prng import fold_in, stream
+from popcd.rbm import RBM
+from popcd.sampling import sample
+
+_WINDOW = 5
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """`autocorrelation_time` in sweeps, with its standard error over chains; `reached` is False where chains were too short."""
+
+    autocorrelation_time: float
+    stderr: float
+    chains: int
+    sweeps: int
+    reached: bool
+
+
+def mixing(rbm: RBM, *, n_chains: int = 64, sweeps: int = 2_000, seed: int = 0) -> Mixing:
+    """Autocorrelation time of the free energy along Gibbs chains that start at samples of the model.
+
+    Parameters
+    ----------
+    rbm : the machine.
+    n_chains, sweeps : how many chains and how long.
+    seed : the same seed gives the same figure.
+
+    References
+    ----------
+    Sokal (1997), Monte Carlo methods in statistical mechanics.
+
+    Examples
+    --------
+    >>> import numpy as np, popcd
+    >>> free = popcd.RBM(np.zeros((5, 3)), np.ones(5), np.zeros(3))  # every sweep forgets everything
+    >>> round(popcd.mixing(free).autocorrelation_time)
+    1
+    """
+    instance_of("rbm", rbm, RBM)
+    n_chains, sweeps = positive_int("n_chains", n_chains, least=2), positive_int("sweeps", sweeps, least=10)
+    start = jnp.asarray(sample(rbm, n_chains, seed), rbm.dtype)
+    rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
+    energies = np.asarray(_energies(stream(jax.random.key(seed), "mixing"), start, rbm, sweeps), np.float64)
+    centred = energies - energies.mean()  # one mean for all chains: a chain stuck in a mode must show
+    if not centred.any():
+        return Mixing(1.0, 0.0, n_chains, sweeps, True)
+    products = np.array([(centred[: sweeps - t] * centred[t:]).mean(axis=0) for t in range(sweeps // 2)])  # lags x chains
+    tau, window = _summed(products.mean(axis=1))
+    without = [_summed((products.sum(axis=1) - products[:, c]) / (n_chains - 1))[0] for c in range(n_chains)]
+    stderr = float(np.sqrt((n_chains - 1) * np.var(without)))
+    return Mixing(tau, stderr, n_chains, sweeps, window is not None and tau * 20 < sweeps)
+
+
+def _summed(covariances: np.ndarray) -> tuple[float, int | None]:
+    """tau and the window it was summed over, None if there was none."""
+    tau = 2 * np.cumsum(covariances / covariances[0]) - 1
+    ends = np.flatnonzero(np.arange(len(tau)) >= _WINDOW * tau)
+    return (float(tau[ends[0]]), int(ends[0])) if len(ends) else (float(tau[-1]), None)
+
+
+@functools.partial(jax.jit, static_argnames="n")
+def _energies(key: Array, visible: Array, rbm: RBM, n: int) -> Array:
+    """Free energies along the chains, sweeps x chains."""
+
+    def one(visible: Array, i: Array) -> tuple[Array, Array]:
+        visible = sweep(fold_in(key, i), visible, rbm)[0]
+        return visible, rbm.free_energy(visible)
+
+    return jax.lax.scan(one, visible, jnp.arange(n))[1]

@@ -1,0 +1,145 @@
+"""`popcd diagnose`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from popcd.commands.models import load_data, load_model, model, seed, threshold
+from popcd.commands.options import as_json, print_result, readable_errors
+from popcd.commands.progress import Progress, quiet
+
+_ALL = (("cd", 1, None), ("cd", 10, None), ("pop-cd", 1, "single"), ("pop-cd", 1, "mixture"), ("pop-cd", 10, "mixture"))
+
+
+@click.command()
+@model
+@click.option("--data", required=True, help="A shipped set or a file.")
+@click.option(
+    "--estimator", type=click.Choice(("cd", "pcd", "pt", "pop-cd", "exact")), help="One only. Default: cd and pop-cd."
+)
+@click.option("--k", type=click.IntRange(min=1), default=1, show_default=True, help="Gibbs steps of --estimator.")
+@click.option("--proposal", type=click.Choice(("single", "joint", "mixture")), default="single", help="Of pop-cd.")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Default: 500, or all rows.")
+@click.option("--repeats", type=click.IntRange(min=3), default=1_000, show_default=True, help="Gradient estimates each.")
+@threshold
+@seed
+@quiet
+@as_json
+def diagnose(
+    model: Path,
+    data: str,
+    estimator: str | None,
+    k: int,
+    proposal: str,
+    batch_size: int | None,
+    repeats: int,
+    threshold: float | None,
+    seed: int,
+    silent: bool,
+    as_json: bool,
+) -> None:
+    """How good gradient estimates are at MODEL, how its chains mix, and what to use.
+
+    Bias and variance per parameter against the exact gradient, or long parallel tempering beyond 20 units on the smaller side;
+    the effective sample size of weighted estimates; the information between visible and hidden units, which bounds it.
+
+    \b
+    Examples:
+      popcd diagnose runs/a --data letters
+      popcd diagnose runs/a --data letters --estimator pop-cd --k 1 --repeats 5000 --json
+    """
+    with readable_errors(ValueError, TypeError, OSError):
+        rbm = load_model(model)
+        rows = load_data(data, threshold, rbm).train
+        batch_size = min(batch_size or 500, len(rows))
+        asked = _ALL if estimator is None else ((estimator, k, proposal if estimator == "pop-cd" else None),)
+        with Progress("diagnosing", len(asked) + 1, silent) as bar:
+            measured = _measure(rbm, rows, asked, batch_size, repeats, seed, bar)
+            mixing, information = _model(rbm, seed)
+            bar.at(len(asked) + 1, "done")
+    from popcd.advice import recommendation
+
+    result = {
+        "model": str(model),
+        "data": data,
+        "batch_size": batch_size,
+        "repeats": repeats,
+        "estimators": measured,
+        "mixing": mixing,
+        "information": information,
+        "recommendation": recommendation(measured, mixing, batch_size),
+    }
+    if estimator is not None:
+        result |= {name: measured[0][name] for name in ("bias", "bias_corrected", "variance", "ess")}
+    print_result(result, as_json, _table)
+
+
+def _measure(rbm: Any, rows: Any, asked: Any, batch_size: int, repeats: int, seed: int, bar: Progress) -> list[dict[str, Any]]:
+    from popcd import gradient_error
+    from popcd.evaluation import true_gradient
+    from popcd.runs.configuration import Configuration
+    from popcd.runs.run import build_estimator
+
+    bar.at(0, "the true gradient")
+    truth = true_gradient(rbm, rows, seed=seed)
+    found = []
+    for number, (word, k, proposal) in enumerate(asked):
+        steps = k if word in ("cd", "pcd", "pop-cd") else None
+        estimator = build_estimator(Configuration("-", rbm.n_hidden, word, steps, proposal))
+        error = gradient_error(
+            rbm,
+            rows,
+            estimator,
+            batch_size=batch_size,
+            repeats=repeats,
+            seed=seed,
+            truth=truth,
+            progress=lambda done, of, number=number, name=str(estimator): bar.at(number + done / of),  # type: ignore[misc]
+        )
+        label = f"{word}{'' if steps is None else f'-{k}'}{' mixture' if proposal == 'mixture' else ''}"
+        row = {"label": label, "estimator": word, "k": k, "proposal": proposal, "ess_share": error.ess / batch_size}
+        found.append(row | asdict(error))
+        bar.at(number + 1, label)
+    return found
+
+
+def _model(rbm: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    import jax
+    import numpy as np
+
+    from popcd import information, mixing
+    from popcd.evaluation.tempered import temper
+    from popcd.kernels.tempering import uniform_ladder
+
+    chains = asdict(mixing(rbm, seed=seed))
+    ladders = temper(jax.random.key(seed), rbm, np.zeros(rbm.n_visible), uniform_ladder(10), 32, 10, 20)
+    chains["swap_rates"] = ladders.swap_rates.tolist()
+    chains["least_swap_rate"] = float(ladders.swap_rates.min())
+    return chains, asdict(information(rbm, seed=seed))
+
+
+def _table(result: dict[str, Any]) -> str:
+    truth = {row["truth"] for row in result["estimators"]}
+    lines = [
+        f"{result['model']} on {result['data']}, batch {result['batch_size']}, {result['repeats']:,} estimates each, "
+        f"true gradient {', '.join(truth)}; per parameter:",
+        f"{'':<18}{'bias (s.e.)':>24}{'corrected':>12}{'variance':>12}{'ESS':>8}",
+    ]
+    for row in result["estimators"]:
+        bias = f"{row['bias']:.3g} ({row['bias_stderr']:.1g})"
+        lines.append(f"{row['label']:<18}{bias:>24}{row['bias_corrected']:>12.3g}{row['variance']:>12.3g}{row['ess']:>8.1f}")
+    m, i = result["mixing"], result["information"]
+    at_least = "" if m["reached"] else "at least "
+    lines += [
+        "",
+        f"Gibbs chains forget in {at_least}{m['autocorrelation_time']:.1f} sweeps (s.e. {m['stderr']:.1f}); "
+        f"10 temperatures exchange in {m['least_swap_rate']:.0%} of sweeps or more",
+        f"mutual + lautum information {i['total']:.3g} nat; single-proposal pop-CD has an effective sample size of at most "
+        f"{i['ess_bound']:.2g} of the particles",
+        "",
+    ]
+    if not i["trustworthy"]:
+        lines.append(f"log Z behind the information is not to be trusted: {i['reason']}")
+    return "\n".join([*lines, *result["recommendation"]])

@@ -1,0 +1,27 @@
+"""What the commands on finished machines share: loading a machine and its data."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+model = click.argument("model", type=click.Path(exists=True, path_type=Path))
+threshold = click.option("--threshold", type=float, help="Grey data: values above it are 1.")
+seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+
+
+def load_model(path: Path) -> Any:
+    """The machine of a file, or of the folder of a run."""
+    import popcd
+
+    return popcd.load(path / "model.safetensors" if path.is_dir() else path)
+
+
+def load_data(name: str, threshold: float | None, rbm: Any) -> Any:
+    """A data set as wide as the machine."""
+    import popcd
+
+    data = popcd.datasets.load(name, **({} if threshold is None else {"threshold": threshold}))
+    if data.train.shape[1] != rbm.n_visible:
+        raise ValueError(f"{name} has {data.train.shape[1]} columns, but the machine has {rbm.n_visible} visible units")
+    return data

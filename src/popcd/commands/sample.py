@@ -1,0 +1,142 @@
+"""`popcd sample`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from popcd.commands.models import load_model, model, seed, threshold
+from popcd.commands.options import as_json, print_result, readable_errors
+
+
+def _shape(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """ROWSxCOLUMNS as two numbers."""
+    if value is None:
+        return None
+    height, _, width = value.partition("x")
+    if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
+        raise click.BadParameter(f"{value!r} is not a shape: expected ROWSxCOLUMNS, for example 28x28")
+    return int(height), int(width)
+
+
+@click.command()
+@model
+@click.option("-n", "--number", "n", type=click.IntRange(min=1), default=100, show_default=True, help="States to draw.")
+@click.option("--method", type=click.Choice(("auto", "exact", "gibbs", "tempering")), default="auto", show_default=True)
+@click.option(
+    "--from", "source", type=click.Choice(("data", "base", "coins")), default="coins", help="Where Gibbs chains start."
+)
+@click.option("--data", help="For --from data or base (independent units with the data's means): a shipped set or a file.")
+@click.option("--sweeps", type=click.IntRange(min=1), default=1_000, show_default=True, help="Gibbs sweeps.")
+@click.option(
+    "--complete",
+    "partial",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=".npy, .npz or .csv of rows with NaN where values are missing: draws these, given the rest.",
+)
+@click.option("--image", "shape", metavar="HxW", callback=_shape, help="Draw a grid of images of this shape, as .png.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("samples.npz"), show_default=True)
+@threshold
+@seed
+@as_json
+def sample(
+    model: Path,
+    n: int,
+    method: str,
+    source: str,
+    data: str | None,
+    sweeps: int,
+    partial: Path | None,
+    shape: tuple[int, int] | None,
+    out: Path,
+    threshold: float | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Draw states of MODEL, a file or the folder of a run, into an .npz file with the array `samples`.
+
+    \b
+    Examples:
+      popcd sample runs/a -n 64 --image 16x8
+      popcd sample runs/a --method gibbs --from data --data letters --sweeps 10
+      popcd sample runs/a --complete half.npy --image 16x8 --out completed.npz
+    """
+    with readable_errors(ValueError, TypeError, OSError):
+        rbm = load_model(model)
+        if shape is not None and shape[0] * shape[1] != rbm.n_visible:
+            raise ValueError(
+                f"--image {shape[0]}x{shape[1]} has {shape[0] * shape[1]} pixels, the machine {rbm.n_visible} units"
+            )
+        drawn = _drawn(rbm, n, method, source, data, sweeps, partial, threshold, seed)
+        files = _write(drawn, out, shape)
+    result = {"model": str(model), "samples": len(drawn), "mean": float(drawn.mean()), "files": files}
+    print_result(result, as_json, lambda r: "\n".join([f"{r['samples']} states drawn, mean {r['mean']:.4f}", *r["files"]]))
+
+
+def _drawn(
+    rbm: Any,
+    n: int,
+    method: str,
+    source: str,
+    data: str | None,
+    sweeps: int,
+    partial: Path | None,
+    threshold: float | None,
+    seed: int,
+) -> Any:
+    import popcd
+
+    if partial is not None:
+        return popcd.complete(rbm, _partial(partial), sweeps=sweeps, seed=seed)
+    start = None
+    if source != "coins":
+        if data is None:
+            raise click.UsageError(f"--from {source} needs --data")
+        if method != "gibbs":
+            raise click.UsageError(f"--from {source} is where chains of --method gibbs start")
+        start = _start(rbm, n, source, data, threshold, seed)
+    return popcd.sample(rbm, n, seed, method=method, start=start, sweeps=sweeps)  # type: ignore[arg-type]
+
+
+def _start(rbm: Any, n: int, source: str, data: str, threshold: float | None, seed: int) -> Any:
+    import numpy as np
+
+    from popcd.commands.models import load_data
+
+    rows, chance = load_data(data, threshold, rbm).train, np.random.default_rng(seed)
+    if source == "data":
+        return rows[chance.choice(len(rows), n, replace=n > len(rows))]
+    return chance.random((n, rows.shape[1])) < rows.mean(axis=0)
+
+
+def _partial(path: Path) -> Any:
+    """Rows with NaN; in a CSV file an empty field or `nan`."""
+    import numpy as np
+
+    from popcd.foreign import read_npz
+
+    if path.suffix == ".csv":
+        return np.genfromtxt(path, delimiter=",", ndmin=2)
+    if path.suffix == ".npz":
+        return next(iter(read_npz(path).values()))
+    return np.load(path, allow_pickle=False)
+
+
+def _write(drawn: Any, out: Path, shape: tuple[int, int] | None) -> list[str]:
+    import io
+
+    import numpy as np
+
+    from popcd.files import write_atomically
+
+    content = io.BytesIO()
+    np.savez_compressed(content, samples=drawn)
+    write_atomically(out, content.getvalue())
+    files = [out]
+    if shape is not None:
+        from popcd.report.figures import save_figure, tiles
+
+        files.append(out.with_suffix(".png"))
+        columns = max(1, min(len(drawn), round((len(drawn) * shape[0] / shape[1]) ** 0.5)))
+        save_figure(tiles(drawn[:400], shape, min(columns, 20), "", symmetric=False), files[1])
+    return [str(file) for file in files]
