@@ -136,8 +136,8 @@ def _table(result: dict[str, Any]) -> str:
         "",
         f"Gibbs chains forget in {at_least}{m['autocorrelation_time']:.1f} sweeps (s.e. {m['stderr']:.1f}); "
         f"10 temperatures exchange in {m['least_swap_rate']:.0%} of sweeps or more",
-        f"mutual + lautum information {i['total']:.3g} nat; single-proposal pop-CD has an effective sample size of at most "
-        f"{i['ess_bound']:.2g} of the particles",
+        f"mutual + lautum information {i['total']:.3g} nat: with very many independent particles the effective sample size of "
+        f"single-proposal pop-CD is at most {i['ess_bound']:.2g} of them; a small population does not see the rare weights",
         "",
     ]
     if not i["trustworthy"]:

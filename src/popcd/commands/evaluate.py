@@ -8,6 +8,7 @@ import click
 from popcd.commands.models import load_data, load_model, model, seed, threshold
 from popcd.commands.options import as_json, print_result, readable_errors
 from popcd.commands.progress import Progress, quiet
+from popcd.runs.folder import RunFolder
 
 
 @click.command()
@@ -38,7 +39,7 @@ def evaluate(
     """Mean log-likelihood of data under MODEL, a file or the folder of a run.
 
     Exact up to 20 units on the smaller side. Beyond, AIS from both ends gives a value with a bracket, and a word on
-    whether it can be trusted.
+    whether it can be trusted. The evaluation of a run is kept in its folder, for `popcd report`.
 
     \b
     Examples:
@@ -54,7 +55,10 @@ def evaluate(
         rows = getattr(sets, part)
         with Progress("evaluating", 1, silent) as bar:
             found = _estimate(rbm, rows, sets.train, method, chains, steps, sweeps, seed, bar)
-    print_result({"model": str(model), "data": data, "part": part, **found}, as_json, _table)
+        result = {"model": str(model), "data": data, "part": part, **found}
+        if model.is_dir():
+            RunFolder(model).add_evaluation(result)
+    print_result(result, as_json, _table)
 
 
 def _estimate(

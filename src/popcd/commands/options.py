@@ -22,6 +22,20 @@ def out_folder(default: str | None = None, words: str = "Folder for the results.
     )
 
 
+def image_shape(words: str) -> Callable[..., Any]:
+    """--image HxW as two numbers."""
+
+    def shape(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+        if value is None:
+            return None
+        height, _, width = value.partition("x")
+        if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
+            raise click.BadParameter(f"{value!r} is not a shape: expected HEIGHTxWIDTH, for example 28x28")
+        return int(height), int(width)
+
+    return click.option("--image", "shape", metavar="HxW", callback=shape, help=words)
+
+
 def make_folder(path: Path) -> None:
     """The folder, or a clear end."""
     try:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from popcd.commands.options import readable_errors
+from popcd.commands.options import image_shape, readable_errors
 
 
 @click.command()
@@ -14,26 +14,30 @@ from popcd.commands.options import readable_errors
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file: .html, one self-contained page, or .md, pictures in a folder beside it. Default: DIRECTORY/report.html.",
 )
-def report(directory: Path, out: Path | None) -> None:
-    """Write the results of a folder of `popcd reproduce` as a page to read.
+@image_shape("Of a run on images: their shape, where it cannot be guessed.")
+def report(directory: Path, out: Path | None, shape: tuple[int, int] | None) -> None:
+    """Write the results in DIRECTORY, of `popcd reproduce` or of `popcd train`, as a page to read.
 
     \b
     Examples:
       popcd report popcd-reproduction-quick
       popcd report results --out docs/reproduction.md
+      popcd report runs/a --image 16x8
     """
     target = directory / "report.html" if out is None else out
     if target.suffix not in (".html", ".md"):
         raise click.BadParameter(f"{target} must end in .html or .md", param_hint="--out")
     from popcd.experiments.store import StoreError
     from popcd.files import write_atomically
+    from popcd.report import reproduction, run
     from popcd.report.document import html, write_markdown
-    from popcd.report.reproduction import document
 
     with readable_errors(StoreError, ValueError, OSError):
-        blocks = document(directory)
+        is_run = (directory / "run.json").exists()
+        blocks = run.document(directory, shape) if is_run else reproduction.document(directory)
         if target.suffix == ".md":
             write_markdown(target, blocks)
         else:
-            write_atomically(target, html("popcd: the paper's experiments, run again", blocks).encode())
+            title = f"popcd: {directory.name}" if is_run else "popcd: the paper's experiments, run again"
+            write_atomically(target, html(title, blocks).encode())
     click.echo(str(target))

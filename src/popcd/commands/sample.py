@@ -6,17 +6,7 @@ from typing import Any
 import click
 
 from popcd.commands.models import load_model, model, seed, threshold
-from popcd.commands.options import as_json, print_result, readable_errors
-
-
-def _shape(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """ROWSxCOLUMNS as two numbers."""
-    if value is None:
-        return None
-    height, _, width = value.partition("x")
-    if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
-        raise click.BadParameter(f"{value!r} is not a shape: expected ROWSxCOLUMNS, for example 28x28")
-    return int(height), int(width)
+from popcd.commands.options import as_json, image_shape, print_result, readable_errors
 
 
 @click.command()
@@ -34,7 +24,7 @@ def _shape(context: click.Context, parameter: click.Parameter, value: str | None
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=".npy, .npz or .csv of rows with NaN where values are missing: draws these, given the rest.",
 )
-@click.option("--image", "shape", metavar="HxW", callback=_shape, help="Draw a grid of images of this shape, as .png.")
+@image_shape("Draw a grid of images of this shape, as .png.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("samples.npz"), show_default=True)
 @threshold
 @seed

@@ -12,6 +12,8 @@ from popcd.experiments.curves import Curves
 from popcd.experiments.rows import Panel, optimum
 from popcd.files import write_atomically
 
+IMAGE = {"bars-and-stripes": (4, 4), "artificial-modes": (4, 4), "letters": (16, 8), "mnist": (28, 28)}
+
 # Okabe and Ito's colours, told apart also by colour-blind readers; line styles tell them apart in print
 _STYLES = {
     "CD-1": ("#D55E00", "-"),
@@ -83,6 +85,34 @@ def _range(panel: Panel, best: float | None) -> tuple[float, float]:
     high = max(float(mean[0]) for mean in means)
     margin = 0.05 * (high - low) + 1e-3
     return low - margin, high + margin
+
+
+_METRICS = {
+    "log-likelihood per row": ("log_likelihood", "test_log_likelihood"),
+    "pseudo-log-likelihood per row": ("pseudo_log_likelihood", "test_pseudo_log_likelihood"),
+    "effective sample size": ("ess",),
+    "norm of the gradient": ("gradient_norm",),
+}
+
+
+def metrics_curves(rows: Sequence[dict[str, Any]]) -> Figure:
+    """The metrics of a run over its updates, one panel each; of likelihoods training and test rows."""
+    shown = {words: [n for n in names if n in rows[0]] for words, names in _METRICS.items()}
+    shown = {words: names for words, names in shown.items() if names}
+    figure = Figure(figsize=(3.6 * len(shown), 3.2), layout="constrained")
+    steps = [row["step"] for row in rows]
+    for number, (words, names) in enumerate(shown.items()):
+        axes = figure.add_subplot(1, len(shown), number + 1)
+        for name, (colour, style) in zip(names, (("#0072B2", "-"), ("#D55E00", "--")), strict=False):
+            part = "test" if name.startswith("test_") else "training"
+            axes.plot(steps, [row[name] for row in rows], color=colour, linestyle=style, label=part)
+        if len(names) > 1:
+            axes.legend(frameon=False, fontsize=8)
+        axes.set_title(words, fontsize=9)
+        axes.set_xlabel("updates")
+        axes.locator_params(axis="x", nbins=4)
+        _tidy(axes)
+    return figure
 
 
 def tiles(rows: np.ndarray, shape: tuple[int, int], columns: int, title: str, symmetric: bool) -> Figure:

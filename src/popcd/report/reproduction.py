@@ -13,10 +13,9 @@ from popcd.experiments.paper import cuts
 from popcd.experiments.rows import Panel, Record, algorithm_of, cells, optimum, panels, title
 from popcd.experiments.store import load_records
 from popcd.report.document import Block, Checklist, Heading, Picture, Table, Text
-from popcd.report.figures import image, learning_curves, tiles
+from popcd.report.figures import IMAGE, image, learning_curves, tiles
 from popcd.report.text import label_of, with_error
 
-_IMAGE = {"bars-and-stripes": (4, 4), "artificial-modes": (4, 4), "letters": (16, 8), "mnist": (28, 28)}
 _SHOWN = ("CD-1", "pop-CD-1", "mixture pop-CD-1")
 
 
@@ -160,7 +159,7 @@ def _machines(directory: Path, figures: Sequence[Panel]) -> list[Block]:
             path = directory / "models" / f"{problem}-{hidden}-{word}-{k}-rate-{rate}-seed-0.safetensors"
             if not path.exists():
                 continue
-            rbm, shape = io.load(path), _IMAGE[problem]
+            rbm, shape = io.load(path), IMAGE[problem]
             filters = tiles(np.asarray(rbm.weights).T[:32], shape, 8, "", symmetric=True)
             drawn = tiles(np.asarray(sample(rbm, n=32, seed=0)), shape, 8, "", symmetric=False)
             where = f"{title(problem)}, {hidden} hidden, {label}"

@@ -90,6 +90,16 @@ class RunFolder:
         with self.metrics.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
+    def add_evaluation(self, result: dict[str, Any]) -> None:
+        """Keep an evaluation, in place of an earlier one of the same rows."""
+        kept = [e for e in self.evaluations() if (e["data"], e["part"]) != (result["data"], result["part"])]
+        write_atomically(self.path / "evaluation.json", json.dumps([*kept, result], indent=1).encode())
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """What `popcd evaluate` found."""
+        path = self.path / "evaluation.json"
+        return json.loads(path.read_bytes()) if path.exists() else []
+
 
 def _data_words(data: dict[str, Any]) -> str:
     return f"{data.get('rows')} x {data.get('visible')} rows, hash {str(data.get('sha256'))[:12]}"
