@@ -3,23 +3,21 @@
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
+from processes import command
+
 TABLE = ("reproduce", "table1", "--problem", "bars-and-stripes", "--profile", "smoke", "--trials", "1")
 
 
-def command(*arguments):
-    return [sys.executable, "-m", "popcd", *(str(a) for a in arguments)]
-
-
-def run(*arguments, **options):
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300, **options)
+def run(*arguments, largest_file=None, **options):
+    return subprocess.run(
+        command(*arguments, largest_file=largest_file), capture_output=True, text=True, timeout=300, **options
+    )
 
 
 def results(folder):
@@ -82,7 +80,7 @@ def test_a_full_disk_is_named_and_loses_nothing(whole, tmp_path):
     victim = next(copy.glob("table1/*.json"))
     kept = results(copy)
     victim.unlink()
-    limited = run(*TABLE, "--out", copy, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)))
+    limited = run(*TABLE, "--out", copy, largest_file=500)
     assert limited.returncode == 1
     assert f"Error: cannot write into {copy}" in limited.stderr
     assert "Finished results are kept" in limited.stderr

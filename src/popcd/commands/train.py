@@ -121,9 +121,9 @@ def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple
     from popcd.runs.run import load_data, run
 
     data = load_data(config)
-    logs = loggers(services, folder.path, asdict(config))
+    connect = loggers(services, folder.path, asdict(config))
     with _signals() as stopped, Progress("training", config.iterations, silent, "updates") as bar:
-        events = run(config, folder, data, resume=resume, stopped=lambda: bool(stopped), tell=tell, logs=logs)
+        events = run(config, folder, data, resume=resume, stopped=lambda: bool(stopped), tell=tell, loggers=connect)
         step = 0
         try:
             for event in events:

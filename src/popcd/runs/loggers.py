@@ -11,14 +11,15 @@ NAMES = ("tensorboard", "wandb", "mlflow")
 Log = Callable[[int, dict[str, float]], None]
 
 
-def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> list[Log]:
-    """One function of (step, metrics) per service."""
-    makers = {"tensorboard": _tensorboard, "wandb": _wandb, "mlflow": _mlflow}
-    return [makers[name](folder, settings) for name in names]
+def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> Callable[[], list[Log]]:
+    """Imports the services at once, and connects to them when called: one function of (step, metrics) each."""
+    makers = {"tensorboard": (_tensorboard, "tensorboardX"), "wandb": (_wandb, "wandb"), "mlflow": (_mlflow, "mlflow")}
+    found = [(makers[name][0], _imported(makers[name][1], name)) for name in names]
+    return lambda: [make(module, folder, settings) for make, module in found]
 
 
-def _tensorboard(folder: Path, settings: dict[str, Any]) -> Log:
-    writer = _imported("tensorboardX", "tensorboard").SummaryWriter(str(folder / "tensorboard"))
+def _tensorboard(tensorboard: Any, folder: Path, settings: dict[str, Any]) -> Log:
+    writer = tensorboard.SummaryWriter(str(folder / "tensorboard"))
 
     def log(step: int, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
@@ -28,14 +29,13 @@ def _tensorboard(folder: Path, settings: dict[str, Any]) -> Log:
     return log
 
 
-def _wandb(folder: Path, settings: dict[str, Any]) -> Log:
+def _wandb(wandb: Any, folder: Path, settings: dict[str, Any]) -> Log:
     # The same folder is the same run, so that a resumed one continues its curves
-    run = _imported("wandb", "wandb").init(project="popcd", dir=str(folder), config=settings, id=folder.name, resume="allow")
+    run = wandb.init(project="popcd", dir=str(folder), config=settings, id=folder.name, resume="allow")
     return lambda step, metrics: run.log(metrics, step=step)
 
 
-def _mlflow(folder: Path, settings: dict[str, Any]) -> Log:
-    mlflow = _imported("mlflow", "mlflow")
+def _mlflow(mlflow: Any, folder: Path, settings: dict[str, Any]) -> Log:
     mlflow.set_experiment("popcd")
     mlflow.start_run(run_name=folder.name)
     mlflow.log_params(settings)

@@ -70,7 +70,7 @@ def run(
     resume: bool,
     stopped: Callable[[], bool],
     tell: Callable[[str], None],
-    logs: Sequence[Log] = (),
+    loggers: Callable[[], Sequence[Log]] = tuple,
 ) -> Iterator[Event]:
     """Train, begin or continue; ends after a checkpoint when `stopped()` is true, and with the machine written otherwise."""
     what = describe(data)
@@ -78,6 +78,7 @@ def run(
         folder.check_data(what)
     else:
         folder.begin(config, what)
+    logs = loggers()
     header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
     training = _prepared(config, data)
     state = _last_state(training, folder, tell) if resume else training.first

@@ -1,0 +1,272 @@
+"""`popcd train` as a user runs it: whole processes, killed, resumed, stopped, on bad folders."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import popcd
+from popcd.cli import main
+from processes import command
+
+BASE = ("--data", "bars-and-stripes", "--hidden", "8", "--batch-size", "8", "--iterations", "400", "--checkpoint-every", "20")
+WORDS = {
+    "cd": ("--estimator", "cd"),
+    "pcd": ("--estimator", "pcd", "--k", "2"),
+    "pt": ("--estimator", "pt", "--temperatures", "4"),
+    "pop-cd": ("--estimator", "pop-cd", "--schedule", "linear", "--centered"),
+    "mixture": ("--proposal", "mixture", "--particles", "20", "--schedule", "cosine"),
+    "exact": ("--estimator", "exact"),
+}
+
+
+def train(*arguments):
+    return CliRunner().invoke(main, ["train", *(str(a) for a in arguments)])
+
+
+def metrics(folder):
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def assert_same(one, two):
+    assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
+    assert metrics(one) == metrics(two)
+
+
+def test_a_run_leaves_model_metrics_configuration_and_two_checkpoints(tmp_path):
+    out = tmp_path / "new" / "run"
+    done = train(*BASE, *WORDS["pop-cd"], "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["model"] == str(out / "model.safetensors")
+    assert sorted(p.name for p in out.iterdir()) == [
+        "checkpoints",
+        "config.toml",
+        "metrics.jsonl",
+        "model.safetensors",
+        "run.json",
+    ]
+    assert len(list((out / "checkpoints").iterdir())) == 2
+    rows = metrics(out)
+    assert [row["step"] for row in rows] == list(range(20, 401, 20))
+    exact = popcd.log_likelihood(popcd.load(out / "model.safetensors"), popcd.datasets.load("bars-and-stripes").train)
+    np.testing.assert_allclose(rows[-1]["log_likelihood"], exact.value)
+    assert {"ess", "gradient_norm", "largest_weight"} <= rows[-1].keys()
+    assert "training 100%" in done.stderr
+
+
+def test_the_command_line_trains_what_the_library_trains(tmp_path):
+    train(*BASE, *WORDS["pcd"], "--learning-rate", 0.2, "--start", "uniform", "--seed", 3, "--out", tmp_path / "a", "-q")
+    data = popcd.datasets.load("bars-and-stripes").train
+    settings = {"learning_rate": 0.2, "iterations": 400, "batch_size": 8, "seed": 3}
+    run = popcd.train(popcd.RBM.create(16, 8, seed=3), data, popcd.pcd(2), **settings)
+    np.testing.assert_array_equal(popcd.load(tmp_path / "a" / "model.safetensors").weights, run.rbm.weights)
+
+
+def test_flags_win_over_the_file_and_the_resolved_settings_train_the_same(tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'data = "bars-and-stripes"\nhidden = 3\nbatch_size = 8\niterations = 30\nestimator = "cd"\n'
+    )
+    assert train("--config", tmp_path / "c.toml", "--hidden", 5, "--out", tmp_path / "a", "-q").exit_code == 0
+    assert popcd.load(tmp_path / "a" / "model.safetensors").n_hidden == 5
+    assert train("--config", tmp_path / "a" / "config.toml", "--out", tmp_path / "b", "-q").exit_code == 0
+    assert_same(tmp_path / "a", tmp_path / "b")
+
+
+def kill_and_resume(folder, words, seed, times, longest):
+    """SIGKILL at random moments from before the first update on; returns the moments at which it was still running."""
+    whole, killed, chance = folder / "whole", folder / "killed", random.Random(seed)
+    assert train(*BASE, *words, "--out", whole, "-q").exit_code == 0
+    landed = 0
+    for _ in range(times):
+        arguments = ("--resume", killed) if (killed / "run.json").exists() else (*BASE, *words, "--out", killed)
+        process = subprocess.Popen(command("train", *arguments), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0, longest))
+        landed += process.poll() is None
+        process.kill()
+        process.wait()
+    done = train("--resume", killed, "-q") if (killed / "run.json").exists() else train(*BASE, *words, "--out", killed, "-q")
+    assert done.exit_code == 0, done.output
+    assert_same(whole, killed)
+    return landed
+
+
+def test_a_killed_run_resumes_bit_for_bit(tmp_path, seed):
+    assert kill_and_resume(tmp_path, WORDS["pcd"], seed, times=3, longest=4) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", WORDS)
+def test_a_run_killed_twenty_times_resumes_bit_for_bit(tmp_path, seed, word):
+    landed = kill_and_resume(tmp_path, WORDS[word], seed, times=20, longest=4)
+    print(word, "killed while running", landed, "times of 20")
+    assert landed >= 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_writes_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
+    out, words = tmp_path / "a", (*BASE[:6], "--iterations", "2000000", "--estimator", "cd")
+    process = subprocess.Popen(command("train", *words, "--out", out), stderr=subprocess.PIPE, text=True)
+    while not (out / "metrics.jsonl").exists() and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(number)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert f"stopped by {number.name} after update" in error
+    assert f"popcd train --resume {out}" in error
+    assert "Traceback" not in error
+    assert len(list((out / "checkpoints").iterdir())) >= 1
+    assert not (out / "model.safetensors").exists()
+
+
+def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(tmp_path):
+    train(*BASE, *WORDS["pcd"], "--out", tmp_path / "a", "-q")
+    train(*BASE, *WORDS["pcd"], "--out", tmp_path / "b", "-q")
+    (tmp_path / "b" / "model.safetensors").unlink()
+    newest = max((tmp_path / "b" / "checkpoints").iterdir())
+    newest.write_bytes(newest.read_bytes()[:-10])
+    done = train("--resume", tmp_path / "b", "-q")
+    assert done.exit_code == 0
+    assert f"{newest}" in done.stderr
+    assert "what came before it is used" in done.stderr
+    assert_same(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    train(*BASE, "--out", tmp_path / "a", "-q")
+    before = (tmp_path / "a" / "model.safetensors").read_bytes()
+    assert train("--resume", tmp_path / "a", "-q").exit_code == 0
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == before
+
+
+def test_data_that_changed_are_refused_on_resuming(tmp_path):
+    np.save(tmp_path / "d.npy", np.eye(16, dtype=np.uint8))
+    words = ("--data", tmp_path / "d.npy", "--hidden", 3, "--batch-size", 4, "--iterations", 20)
+    assert train(*words, "--out", tmp_path / "a", "-q").exit_code == 0
+    np.save(tmp_path / "d.npy", 1 - np.eye(16, dtype=np.uint8))
+    done = train("--resume", tmp_path / "a")
+    assert done.exit_code == 1
+    assert "the data changed since the run in" in done.stderr
+
+
+def test_folders_with_a_run_or_other_files_are_refused(tmp_path):
+    train(*BASE, "--out", tmp_path / "a", "-q")
+    kept = (tmp_path / "a" / "model.safetensors").read_bytes()
+    done = train(*BASE, "--out", tmp_path / "a")
+    assert (done.exit_code, "holds a run: continue it with --resume" in done.stderr) == (1, True)
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == kept
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "thesis.tex").touch()
+    assert "holds other files" in train(*BASE, "--out", tmp_path / "b").stderr
+    assert "holds no run" in train("--resume", tmp_path / "b").stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    done = train(*BASE, "--out", tmp_path / "locked" / "a")
+    assert done.exit_code == 1
+    assert "Permission denied" in done.stderr
+
+
+def test_a_path_below_a_file_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    done = train(*BASE, "--out", tmp_path / "file" / "a")
+    assert done.exit_code == 1
+    assert "Not a directory" in done.stderr
+
+
+def test_a_full_disk_is_named_and_the_last_checkpoint_stays(tmp_path):
+    """A limit on the size of files stands for a full disk: the growing metrics file reaches it first."""
+    words = (*BASE, *WORDS["pcd"], "--evaluate-every", "1", "--out", tmp_path / "a", "-q")
+    done = subprocess.run(command("train", *words, largest_file=8_000), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert train("--resume", tmp_path / "a", "-q").exit_code == 0
+    train(*(w if w != tmp_path / "a" else tmp_path / "b" for w in words))
+    assert_same(tmp_path / "a", tmp_path / "b")
+
+
+def test_tensorboard_files_hold_the_metrics(tmp_path):
+    assert train(*BASE, "--log", "tensorboard", "--out", tmp_path / "a", "-q").exit_code == 0
+    events = EventAccumulator(str(tmp_path / "a" / "tensorboard")).Reload()
+    found = [(event.step, event.value) for event in events.Scalars("log_likelihood")]
+    np.testing.assert_allclose(found, [(row["step"], row["log_likelihood"]) for row in metrics(tmp_path / "a")], rtol=1e-6)
+
+
+class Recorder:
+    """Stands for a service's module."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        def call(*arguments, **named):
+            self.calls.append((name, arguments, named))
+            return self
+
+        return call
+
+
+@pytest.mark.parametrize(("service", "call"), [("wandb", "log"), ("mlflow", "log_metrics")])
+def test_services_are_imported_only_when_asked_for_and_hear_every_row(tmp_path, monkeypatch, service, call):
+    recorder = Recorder()
+    monkeypatch.setitem(sys.modules, service, recorder)
+    assert train(*BASE, "--out", tmp_path / "quiet", "-q").exit_code == 0
+    assert recorder.calls == []
+    assert train(*BASE, "--log", service, "--out", tmp_path / "a", "-q").exit_code == 0
+    heard = [(named["step"], arguments[0]["log_likelihood"]) for name, arguments, named in recorder.calls if name == call]
+    assert heard == [(row["step"], row["log_likelihood"]) for row in metrics(tmp_path / "a")]
+
+
+def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    done = train(*BASE, "--log", "wandb", "--out", tmp_path / "a")
+    assert done.exit_code == 1
+    assert "pip install 'popcd[wandb]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([*BASE], 2, "name a folder for the run with --out"),
+        (["--hidden", "3", "--out", "x"], 1, "data must be said"),
+        (["--data", "cifar", "--hidden", "3", "--out", "x"], 1, "unknown data set 'cifar': expected one of bars-and-stripes"),
+        (
+            ["--data", "letters", "--hidden", "3", "--estimator", "cd", "--proposal", "mixture", "--out", "x"],
+            1,
+            "no setting proposal",
+        ),
+        ([*BASE[:4], "--batch-size", "33", "--out", "x"], 1, "batch_size must be at most the number of rows, 32, got 33"),
+    ],
+)
+def test_bad_words_are_named(arguments, code, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = train(*arguments)
+    assert done.exit_code == code
+    assert words in done.stderr
+
+
+def test_resume_takes_no_settings(tmp_path):
+    train(*BASE, "--out", tmp_path / "a", "-q")
+    done = train("--resume", tmp_path / "a", "--hidden", 3)
+    assert done.exit_code == 2
+    assert "leave out hidden" in done.stderr
+
+
+def test_divergence_is_named_and_earlier_checkpoints_stay(tmp_path):
+    done = train(*BASE, "--estimator", "cd", "--learning-rate", "1e30", "--weight-decay", "1e30", "--out", tmp_path / "a", "-q")
+    assert done.exit_code == 1
+    assert "parameters became non-finite at update" in done.stderr
+    assert not (tmp_path / "a" / "model.safetensors").exists()
