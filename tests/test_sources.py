@@ -37,7 +37,7 @@ def test_a_file_smaller_than_the_population_is_read_whole(tmp_path):
 
 
 def test_a_file_with_other_values_names_where_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "_BLOCK", 16 * 10)
+    monkeypatch.setattr("popcd.checks._BLOCK", 16 * 10)
     data = np.zeros((40, 16), np.uint8)
     data[25, 3] = 7
     with pytest.raises(ValueError, match=r"data from row 20 on must hold only 0 and 1, got 7 at row 5, column 3"):

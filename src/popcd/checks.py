@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+_BLOCK = 1 << 26  # bytes of a file that are in memory at a time
+
 
 def positive_int(name: str, value: Any, least: int = 1) -> int:
     """`value` as an int of at least `least`."""
@@ -84,3 +86,21 @@ def binary_matrix(name: str, value: Any, n_visible: int | None = None) -> np.nda
     if n_visible is not None and array.shape[1] != n_visible:
         raise ValueError(f"{name} has {array.shape[1]} columns, but the machine has {n_visible} visible units")
     return array.astype(np.uint8)
+
+
+def training_matrix(name: str, data: Any, n_visible: int) -> np.ndarray:
+    """Rows to train on: a memory-mapped array as it is, its values being checked when they are read; all others as `uint8`."""
+    if not isinstance(data, np.memmap):
+        return binary_matrix(name, data, n_visible)
+    binary_matrix(name, data[:1], n_visible)
+    return data
+
+
+def column_means(name: str, rows: np.ndarray) -> np.ndarray:
+    """The share of ones in each column; the rows are checked and read in blocks, so that they may lie on disk."""
+    size = max(1, _BLOCK // (rows.shape[1] * rows.dtype.itemsize))
+    total = np.zeros(rows.shape[1], np.int64)
+    for first in range(0, len(rows), size):
+        where = f"{name} from row {first} on" if first else name
+        total += binary_matrix(where, rows[first : first + size]).sum(axis=0, dtype=np.int64)
+    return total / len(rows)

@@ -12,10 +12,10 @@ import numpy as np
 import optax
 from jax.typing import ArrayLike
 
-from popcd.checks import instance_of, non_negative, positive_int
+from popcd.checks import instance_of, non_negative, positive_int, training_matrix
 from popcd.estimators import Estimator
 from popcd.rbm import RBM, unchecked
-from popcd.sources import Source, source, training_matrix
+from popcd.sources import Source, source
 from popcd.updates import Plan, TrainState
 
 CHUNK, _LONGEST_CHUNK = 100, 1000
@@ -56,19 +56,18 @@ class Chunk(NamedTuple):
 
 
 class Means:
-    """Means of what chunks measured, since they were last taken."""
+    """Means of what chunks measured, since they were last taken; `updates` and `sums` are all there is to remember."""
 
-    def __init__(self) -> None:
-        self._sums: dict[str, Any] = {}
-        self._updates = 0
+    def __init__(self, updates: int = 0, sums: dict[str, Any] | None = None) -> None:
+        self.updates, self.sums = updates, sums or {}
 
     def add(self, chunk: Chunk) -> None:
-        self._updates += chunk.stop - chunk.start
-        self._sums = {name: value + self._sums.get(name, 0) for name, value in chunk.sums.items() if name != "ess_fraction"}
+        self.updates += chunk.stop - chunk.start
+        self.sums = {name: value + self.sums.get(name, 0) for name, value in chunk.sums.items() if name != "ess_fraction"}
 
     def take(self) -> dict[str, Any]:
-        means = {name: value / self._updates for name, value in self._sums.items()}
-        self._sums, self._updates = {}, 0
+        means = {name: value / self.updates for name, value in self.sums.items()}
+        self.sums, self.updates = {}, 0
         return means
 
 
@@ -101,7 +100,7 @@ def prepare(
     """What `train` trains, ready to begin; arguments as there."""
     instance_of("rbm", rbm, RBM)
     instance_of("estimator", estimator, Estimator)
-    matrix = training_matrix(data, rbm.n_visible)
+    matrix = training_matrix("data", data, rbm.n_visible)
     batch_size = positive_int("batch_size", batch_size)
     rule, root = _optimizer(optimizer, learning_rate, weight_decay), jax.random.key(seed)
     if batch_size > len(matrix):

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from popcd.checks import binary_matrix, positive_int, real_array
+from popcd.checks import column_means, positive_int, real_array, training_matrix
 from popcd.prng import stream
 
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
@@ -82,7 +82,7 @@ class RBM:
         if data is None:
             shapes = (shape, shape[:1], shape[1:])
             return cls(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
-        means = binary_matrix("data", data, n_visible).mean(axis=0).clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
+        means = column_means("data", training_matrix("data", data, n_visible)).clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
         bias = jnp.asarray(np.log(means) - np.log1p(-means))
         return cls(0.01 * jax.random.normal(keys[0], shape), bias, jnp.zeros(shape[1]))
 

@@ -3,19 +3,19 @@
 Both follow the same shuffled line of rows, so a run does not depend on where its data lies.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from popcd.checks import binary_matrix
+from popcd.checks import column_means
 from popcd.epochs import Place
 from popcd.rbm import RBM
 from popcd.updates import Plan, TrainState, advance, init
 
-_BLOCK = 1 << 26  # bytes of a file that are in memory at a time
+_BLOCK = 1 << 26  # bytes of a window of batches
 
 
 class Source(Protocol):
@@ -35,7 +35,7 @@ class Resident:
 
     def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
         self.n_rows, self._plan, self._root = len(rows), plan, root
-        self._data, self._means = jnp.asarray(rows), rows.sum(axis=0, dtype=np.int64) / len(rows)
+        self._data, self._means = jnp.asarray(rows), column_means("data", rows)
         self._next: tuple[int, Place] | None = None
 
     def begin(self, rbm: RBM) -> TrainState:
@@ -56,7 +56,7 @@ class Streamed:
 
     def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
         self.n_rows, self._rows, self._plan, self._root = len(rows), rows, plan, root
-        self._means = sum(block.sum(axis=0, dtype=np.int64) for block in checked_blocks(rows)) / len(rows)
+        self._means = column_means("data", rows)
         self._window = max(1, _BLOCK // (plan.batch_size * rows.shape[1]))  # updates whose rows are in memory together
         self._orders: dict[int, np.ndarray] = {}
 
@@ -91,26 +91,11 @@ class Streamed:
         return self._orders[epoch]
 
 
-def training_matrix(data: Any, n_visible: int) -> np.ndarray:
-    """Rows to train on: a memory-mapped array as it is, its values being checked when they are read; all others as `uint8`."""
-    if not isinstance(data, np.memmap):
-        return binary_matrix("data", data, n_visible)
-    binary_matrix("data", data[:1], n_visible)
-    return data
-
-
 def source(rows: np.ndarray, plan: Plan, root: Array) -> Source:
     """Rows of a memory-mapped array stay on disk, all others go to the device."""
     if isinstance(rows, np.memmap) and plan.n_starts <= len(rows):
         return Streamed(rows, plan, root)
     return Resident(np.asarray(rows, np.uint8), plan, root)
-
-
-def checked_blocks(rows: np.ndarray) -> Any:
-    """The rows of a matrix in blocks of bounded memory, each checked to hold zeros and ones."""
-    size = max(1, _BLOCK // max(1, rows.shape[1] * rows.dtype.itemsize))
-    for first in range(0, len(rows), size):
-        yield binary_matrix(f"data from row {first} on", rows[first : first + size])
 
 
 def _host(sums: dict[str, Array]) -> dict[str, np.ndarray]:

@@ -17,7 +17,9 @@ import popcd
 from popcd.cli import main
 from processes import command
 
-BASE = ("--data", "bars-and-stripes", "--hidden", "8", "--batch-size", "8", "--iterations", "400", "--checkpoint-every", "20")
+# Rows of metrics and checkpoints fall on different updates
+SET = ("--data", "bars-and-stripes", "--hidden", "8", "--batch-size", "8")
+BASE = (*SET, "--iterations", "400", "--evaluate-every", "30", "--checkpoint-every", "20")
 WORDS = {
     "cd": ("--estimator", "cd"),
     "pcd": ("--estimator", "pcd", "--k", "2"),
@@ -57,7 +59,7 @@ def test_a_run_leaves_model_metrics_configuration_and_two_checkpoints(tmp_path):
     ]
     assert len(list((out / "checkpoints").iterdir())) == 2
     rows = metrics(out)
-    assert [row["step"] for row in rows] == list(range(20, 401, 20))
+    assert [row["step"] for row in rows] == [*range(30, 400, 30), 400]
     exact = popcd.log_likelihood(popcd.load(out / "model.safetensors"), popcd.datasets.load("bars-and-stripes").train)
     np.testing.assert_allclose(rows[-1]["log_likelihood"], exact.value)
     assert {"ess", "gradient_norm", "largest_weight"} <= rows[-1].keys()
@@ -114,7 +116,7 @@ def test_a_run_killed_twenty_times_resumes_bit_for_bit(tmp_path, seed, word):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_writes_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
-    out, words = tmp_path / "a", (*BASE[:6], "--iterations", "2000000", "--estimator", "cd")
+    out, words = tmp_path / "a", (*SET, "--iterations", "2000000", "--estimator", "cd")
     process = subprocess.Popen(command("train", *words, "--out", out), stderr=subprocess.PIPE, text=True)
     while not (out / "metrics.jsonl").exists() and process.poll() is None:
         time.sleep(0.05)
@@ -188,7 +190,7 @@ def test_a_path_below_a_file_is_named(tmp_path):
 
 def test_a_full_disk_is_named_and_the_last_checkpoint_stays(tmp_path):
     """A limit on the size of files stands for a full disk: the growing metrics file reaches it first."""
-    words = (*BASE, *WORDS["pcd"], "--evaluate-every", "1", "--out", tmp_path / "a", "-q")
+    words = (*SET, "--iterations", 300, "--evaluate-every", 1, "--checkpoint-every", 20, "--out", tmp_path / "a", "-q")
     done = subprocess.run(command("train", *words, largest_file=8_000), capture_output=True, text=True)
     assert done.returncode == 1
     assert "File too large" in done.stderr
@@ -248,7 +250,7 @@ def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch):
             1,
             "no setting proposal",
         ),
-        ([*BASE[:4], "--batch-size", "33", "--out", "x"], 1, "batch_size must be at most the number of rows, 32, got 33"),
+        ([*SET[:4], "--batch-size", "33", "--out", "x"], 1, "batch_size must be at most the number of rows, 32, got 33"),
     ],
 )
 def test_bad_words_are_named(arguments, code, words, tmp_path, monkeypatch):

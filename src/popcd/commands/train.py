@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,7 +123,7 @@ def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple
 
     data = load_data(config)
     connect = loggers(services, folder.path, asdict(config))
-    with _signals() as stopped, Progress("training", config.iterations, silent, "updates") as bar:
+    with _signals() as stopped, _plain_warnings(), Progress("training", config.iterations, silent, "updates") as bar:
         events = run(config, folder, data, resume=resume, stopped=lambda: bool(stopped), tell=tell, loggers=connect)
         step = 0
         try:
@@ -144,6 +145,14 @@ def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple
         "configuration": asdict(config),
         "metrics": rows[-1] if rows else None,
     }
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as lines for people, without the place in the source."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}")
+        yield
 
 
 @contextmanager

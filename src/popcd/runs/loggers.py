@@ -1,6 +1,7 @@
 """Where metrics go besides the run's own file; each service is imported only when it is asked for."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,33 +12,40 @@ NAMES = ("tensorboard", "wandb", "mlflow")
 Log = Callable[[int, dict[str, float]], None]
 
 
-def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> Callable[[], list[Log]]:
-    """Imports the services at once, and connects to them when called: one function of (step, metrics) each."""
+def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> Callable[[ExitStack], list[Log]]:
+    """Imports the services at once; the result, called with a stack that will close them, has one function of each."""
     makers = {"tensorboard": (_tensorboard, "tensorboardX"), "wandb": (_wandb, "wandb"), "mlflow": (_mlflow, "mlflow")}
     found = [(makers[name][0], _imported(makers[name][1], name)) for name in names]
-    return lambda: [make(module, folder, settings) for make, module in found]
+    return lambda stack: [make(module, stack, folder, settings) for make, module in found]
 
 
-def _tensorboard(tensorboard: Any, folder: Path, settings: dict[str, Any]) -> Log:
+def no_loggers(_: ExitStack) -> list[Log]:
+    """Metrics go to the run's own file only."""
+    return []
+
+
+def _tensorboard(tensorboard: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
     writer = tensorboard.SummaryWriter(str(folder / "tensorboard"))
+    stack.callback(writer.close)
 
     def log(step: int, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
             writer.add_scalar(name, value, step)
-        writer.flush()
 
     return log
 
 
-def _wandb(wandb: Any, folder: Path, settings: dict[str, Any]) -> Log:
+def _wandb(wandb: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
     # The same folder is the same run, so that a resumed one continues its curves
     run = wandb.init(project="popcd", dir=str(folder), config=settings, id=folder.name, resume="allow")
+    stack.callback(run.finish)
     return lambda step, metrics: run.log(metrics, step=step)
 
 
-def _mlflow(mlflow: Any, folder: Path, settings: dict[str, Any]) -> Log:
+def _mlflow(mlflow: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
     mlflow.set_experiment("popcd")
     mlflow.start_run(run_name=folder.name)
+    stack.callback(mlflow.end_run)
     mlflow.log_params(settings)
     return lambda step, metrics: mlflow.log_metrics(metrics, step=step)
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import optax
 import popcd
 import popcd.io as io
 import popcd.runs.checkpoint as checkpoint
-from popcd.chunks import Means, Training, prepare
+from popcd.chunks import Chunk, Means, Training, prepare
 from popcd.datasets import Dataset, fingerprint, load
 from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
 from popcd.evaluation import log_likelihood, pseudo_log_likelihood
@@ -21,7 +22,7 @@ from popcd.foreign import FileError
 from popcd.rbm import RBM
 from popcd.runs.configuration import Configuration
 from popcd.runs.folder import RunFolder
-from popcd.runs.loggers import Log
+from popcd.runs.loggers import Log, no_loggers
 from popcd.updates import TrainState
 
 _EVALUATED_ROWS = 1_000
@@ -70,7 +71,7 @@ def run(
     resume: bool,
     stopped: Callable[[], bool],
     tell: Callable[[str], None],
-    loggers: Callable[[], Sequence[Log]] = tuple,
+    loggers: Callable[[ExitStack], Sequence[Log]] = no_loggers,
 ) -> Iterator[Event]:
     """Train, begin or continue; ends after a checkpoint when `stopped()` is true, and with the machine written otherwise."""
     what = describe(data)
@@ -78,35 +79,50 @@ def run(
         folder.check_data(what)
     else:
         folder.begin(config, what)
-    logs = loggers()
     header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
     training = _prepared(config, data)
-    state = _last_state(training, folder, tell) if resume else training.first
+    state, means = _last(training, folder, tell) if resume else (training.first, Means())
     folder.forget_rows_after(int(state.step))
-    size = data.train.shape[1] * config.hidden * config.batch_size
-    stops = (config.evaluation_interval, config.checkpoint_interval, int(np.clip(_CHUNK_WORK / size, 10, 1000)))
-    chunks = training.chunks(config.iterations, stops, state) if int(state.step) < config.iterations else iter(())
-    evaluate = evaluation(config.hidden, data)
-    before = folder.rows()[-1]["seconds"] if folder.rows() else 0.0
-    means, began = Means(), time.monotonic() - before
-    for chunk in chunks:
-        means.add(chunk)
-        state, row = chunk.state, None
-        last = chunk.stop == config.iterations
-        if chunk.stop % config.evaluation_interval == 0 or last:
-            row = (
-                {"step": chunk.stop, "seconds": round(time.monotonic() - began, 3)} | plain(means.take()) | evaluate(state.rbm)
-            )
-            folder.add_row(row)
-            for log in logs:
-                log(chunk.stop, {n: v for n, v in row.items() if isinstance(v, float)})
-        save = chunk.stop % config.checkpoint_interval == 0 or last or stopped()
-        if save:
-            checkpoint.write(folder.checkpoints, state, header)
-        yield Event(chunk.stop, row, save)
-        if stopped() and not last:
-            return
+    record = _recorder(folder, evaluation(config.hidden, data))
+    with ExitStack() as stack:
+        logs = loggers(stack)
+        for chunk in _chunks(training, config, state):
+            means.add(chunk)
+            state, last, stop = chunk.state, chunk.stop == config.iterations, stopped()
+            row = record(chunk.stop, means, state.rbm, logs) if last or chunk.stop % config.evaluation_interval == 0 else None
+            save = last or stop or chunk.stop % config.checkpoint_interval == 0
+            if save:
+                since = {"updates": means.updates, "sums": {n: np.asarray(v).tolist() for n, v in means.sums.items()}}
+                checkpoint.write(folder.checkpoints, state, header | {"since_last_row": since})
+            yield Event(chunk.stop, row, save)
+            if stop and not last:
+                return
     io.save(state.rbm, folder.model)
+
+
+def _chunks(training: Training, config: Configuration, state: TrainState) -> Iterator[Chunk]:
+    """Chunks that end at rows of metrics and at checkpoints, and about every second, so that a run can be stopped."""
+    if int(state.step) >= config.iterations:
+        return iter(())
+    size = state.rbm.n_visible * config.hidden * config.batch_size
+    stops = (config.evaluation_interval, config.checkpoint_interval, int(np.clip(_CHUNK_WORK / size, 10, 1000)))
+    return training.chunks(config.iterations, stops, state)
+
+
+def _recorder(folder: RunFolder, evaluate: Callable[[RBM], dict[str, float]]) -> Callable[..., dict[str, Any]]:
+    """Makes a row of metrics, adds it to the run's file and tells the loggers."""
+    rows = folder.rows()
+    began = time.monotonic() - (rows[-1]["seconds"] if rows else 0.0)
+
+    def record(step: int, means: Means, rbm: RBM, logs: Sequence[Log]) -> dict[str, Any]:
+        seconds = round(time.monotonic() - began, 3)
+        row = {"step": step, "seconds": seconds} | plain(means.take()) | evaluate(rbm)
+        folder.add_row(row)
+        for log in logs:
+            log(step, {n: v for n, v in row.items() if isinstance(v, float)})
+        return row
+
+    return record
 
 
 def _prepared(config: Configuration, data: Dataset) -> Training:
@@ -123,14 +139,16 @@ def _prepared(config: Configuration, data: Dataset) -> Training:
     )
 
 
-def _last_state(training: Training, folder: RunFolder, tell: Callable[[str], None]) -> TrainState:
-    """Of the newest checkpoint that is whole; the first state where there is none."""
+def _last(training: Training, folder: RunFolder, tell: Callable[[str], None]) -> tuple[TrainState, Means]:
+    """The newest checkpoint that is whole, with the metrics since the last row; the first state where there is none."""
     for path in reversed(checkpoint.found(folder.checkpoints)):
         try:
-            return checkpoint.read(path, training.first)[0]
+            state, header = checkpoint.read(path, training.first)
+            since = header["since_last_row"]
+            return state, Means(since["updates"], {n: np.asarray(v) for n, v in since["sums"].items()})
         except FileError as error:
             tell(f"{error}; what came before it is used")
-    return training.first
+    return training.first, Means()
 
 
 def evaluation(hidden: int, data: Dataset) -> Callable[[RBM], dict[str, float]]:
