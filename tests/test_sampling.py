@@ -58,3 +58,54 @@ def test_tempered_draws_find_both_of_two_distant_modes(seed, monkeypatch):
 def test_bad_n_is_refused():
     with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         popcd.sample(WIDE, 0)
+
+
+def test_gibbs_chains_that_start_at_the_model_stay_there(seed):
+    """And they move: three sweeps from one state have the law of the kernel's third power."""
+    start = reference.states(5)[np.random.default_rng(seed).choice(32, 20_000, p=reference.p_visible(WIDE))]
+
+    def found(rbm, rows):
+        return reference.index(popcd.sample(rbm, 20_000, seed, method="gibbs", start=rows, sweeps=3))
+
+    assert pearson(found(WIDE, start), reference.p_visible(WIDE)) > ALPHA
+    assert pearson(found(weaker(weaker(WIDE)), start), reference.p_visible(WIDE)) < ALPHA
+    joint = reference.table(WIDE)
+    transition = (joint / joint.sum(axis=1, keepdims=True)) @ (joint / joint.sum(axis=0)).T
+    assert pearson(found(WIDE, np.ones((1, 5))), np.linalg.matrix_power(transition, 3)[-1]) > ALPHA
+    assert pearson(found(WIDE, np.ones((1, 5))), np.linalg.matrix_power(transition, 2)[-1]) < ALPHA
+
+
+def test_missing_units_follow_their_law_given_the_known_ones(seed):
+    """Two kinds of rows, each with its own units missing; the twin does not see the known ones."""
+    p = reference.p_visible(WIDE).reshape(2, 2, 2, 2, 2)
+    rows = np.full((40_000, 5), np.nan)
+    rows[::2, [0, 3]] = [1, 0]
+    rows[1::2, [1, 2, 4]] = [0, 1, 1]
+    first, second = p[1, :, :, 0, :].ravel(), p[:, 0, 1, :, 1].ravel()
+    drawn = popcd.complete(WIDE, rows, sweeps=60, seed=seed)
+    np.testing.assert_array_equal(drawn[~np.isnan(rows)], rows[~np.isnan(rows)])
+    assert pearson(reference.index(drawn[::2, [1, 2, 4]]), first / first.sum()) > ALPHA
+    assert pearson(reference.index(drawn[1::2, [0, 3]]), second / second.sum()) > ALPHA
+    blind = popcd.complete(WIDE, np.full((40_000, 5), np.nan), sweeps=60, seed=seed)
+    assert pearson(reference.index(blind[::2, [1, 2, 4]]), first / first.sum()) < ALPHA
+
+
+def test_rows_without_anything_missing_come_back():
+    rows = np.array([[0, 1, 1, 0, 1]], np.int8)
+    np.testing.assert_array_equal(popcd.complete(WIDE, rows, sweeps=3), rows)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: popcd.sample(WIDE, 3, method="magic"), ValueError, "method"),
+        (lambda: popcd.sample(WIDE, 3, start=np.ones((1, 5))), ValueError, "start is where chains of method 'gibbs' begin"),
+        (lambda: popcd.sample(machine(30, 25), 3, method="exact"), ValueError, "at most 20 units, got 25; use 'tempering'"),
+        (lambda: popcd.complete(WIDE, np.array([["a"] * 5])), TypeError, "got dtype <U1"),
+        (lambda: popcd.complete(WIDE, np.full((1, 5), 0.5)), ValueError, "must hold only 0 and 1, got 0.5"),
+        (lambda: popcd.complete(WIDE, np.full((1, 4), np.nan)), ValueError, "4 columns"),
+    ],
+)
+def test_bad_requests_are_named(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

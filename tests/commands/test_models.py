@@ -1,0 +1,194 @@
+"""Commands on finished machines: evaluate, diagnose, sample, report, data, bench."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+from click.testing import CliRunner
+
+import popcd
+from popcd.cli import main
+from popcd.commands.progress import Progress
+
+DATA = popcd.datasets.load("bars-and-stripes").train
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def result(*arguments):
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "a"
+    words = ("--data", "bars-and-stripes", "--hidden", 8, "--batch-size", 32, "--iterations", 600, "--out", out)
+    assert run("train", *words, "-q").exit_code == 0
+    return out
+
+
+def test_evaluate_prints_the_exact_log_likelihood_and_keeps_it_for_the_report(folder):
+    found = result("evaluate", folder, "--data", "bars-and-stripes")
+    rbm = popcd.load(folder / "model.safetensors")
+    np.testing.assert_allclose(found["log_likelihood"], popcd.log_likelihood(rbm, DATA).value)
+    np.testing.assert_allclose(found["log_partition"], popcd.log_partition(rbm).value)
+    assert (found["method"], found["part"], found["trustworthy"]) == ("exact", "train", True)
+    text = run("evaluate", folder / "model.safetensors", "--data", "bars-and-stripes", "-q").stdout
+    assert f"{found['log_likelihood']:.4f}  (exact)" in text
+    assert run("report", folder).exit_code == 0
+    page = (folder / "report.html").read_text()
+    for words in ("Curves", "Evaluation", "Filters and samples", f"{found['log_likelihood']:.3f}", "bars-and-stripes (train)"):
+        assert words in page
+
+
+def test_evaluate_by_ais_brackets_the_exact_value(folder):
+    found = result("evaluate", folder, "--data", "bars-and-stripes", "--method", "ais", "--steps", 1000, "--sweeps", 200)
+    exact = popcd.log_likelihood(popcd.load(folder / "model.safetensors"), DATA).value
+    assert found["lower"] - 0.3 < exact < found["upper"] + 0.3
+    assert found["method"] == "ais"
+    text = run("evaluate", folder, "--data", "bars-and-stripes", "--method", "ais", "--steps", 2, "--sweeps", 4, "-q").stdout
+    assert "bracket" in text
+    assert "NOT TO BE TRUSTED" in text
+
+
+def test_diagnose_measures_one_estimator_or_all_and_recommends(folder):
+    one = result("diagnose", folder, "--data", "bars-and-stripes", "--estimator", "pop-cd", "--k", 1, "--repeats", 50)
+    rbm = popcd.load(folder / "model.safetensors")
+    expected = popcd.gradient_error(rbm, DATA, popcd.pop_cd(), batch_size=32, repeats=50)
+    assert (one["bias"], one["variance"], one["ess"]) == (expected.bias, expected.variance, expected.ess)
+    done = run("diagnose", folder, "--data", "bars-and-stripes", "--repeats", 50)
+    assert done.exit_code == 0, done.output
+    for words in ("cd-1", "cd-10", "pop-cd-1 mixture", "Gibbs chains forget", "information", "Use "):
+        assert words in done.stdout
+    assert "diagnosing" in done.stderr
+
+
+def test_samples_go_into_a_file_and_a_picture(folder, tmp_path):
+    found = result("sample", folder, "-n", 30, "--image", "4x4", "--out", tmp_path / "s.npz")
+    assert found["files"] == [str(tmp_path / "s.npz"), str(tmp_path / "s.png")]
+    samples = np.load(tmp_path / "s.npz")["samples"]
+    np.testing.assert_array_equal(samples, popcd.sample(popcd.load(folder / "model.safetensors"), 30, 0))
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("source", ["data", "base", "coins"])
+def test_gibbs_chains_start_where_they_are_told(folder, tmp_path, source):
+    words = ("--method", "gibbs", "--from", source, "--data", "bars-and-stripes", "--sweeps", 1, "--out", tmp_path / "s.npz")
+    assert result("sample", folder, "-n", 40, *words)["samples"] == 40
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "csv"])
+def test_rows_are_completed_from_every_kind_of_file(folder, tmp_path, ending):
+    rows = np.where(np.arange(16) < 8, DATA[3], np.nan)[None, :]
+    path = tmp_path / f"half.{ending}"
+    {"npy": np.save, "npz": np.savez}.get(ending, lambda p, r: np.savetxt(p, r, delimiter=","))(path, rows)
+    result("sample", folder, "--complete", path, "--out", tmp_path / "s.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "s.npz")["samples"][0, :8], DATA[3, :8])
+
+
+def test_data_sets_are_listed_described_and_exported(tmp_path):
+    assert [one["name"] for one in result("data")["data"]] == list(popcd.datasets.NAMES)
+    (tmp_path / "grey.csv").write_text("a,b,c\n0.1,0.7,1\n0.9,0.2,0\n")
+    found = result("data", tmp_path / "grey.csv", "--threshold", 0.5, "--export", tmp_path / "d.npz")
+    assert (found["data"][0]["train"], found["data"][0]["visible"]) == (2, 3)
+    np.testing.assert_array_equal(popcd.datasets.load(tmp_path / "d.npz").train, [[0, 1, 1], [1, 0, 0]])
+    assert "mnist" in run("data").stdout
+
+
+def test_every_kind_of_data_file_trains_the_same_machine(tmp_path):
+    rows = DATA.astype(float)
+    np.save(tmp_path / "d.npy", rows)
+    np.savez(tmp_path / "d.npz", train=rows)
+    np.savetxt(tmp_path / "d.csv", rows, delimiter=",", fmt="%g")
+    scipy.io.savemat(tmp_path / "d.mat", {"train": rows})
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file["train"] = rows
+    found = set()
+    for ending in ("npy", "npz", "csv", "mat", "h5"):
+        out = tmp_path / ending
+        words = ("--data", tmp_path / f"d.{ending}", "--hidden", 3, "--batch-size", 8, "--iterations", 20, "--out", out, "-q")
+        assert run("train", *words).exit_code == 0
+        found.add((out / "model.safetensors").read_bytes())
+    assert len(found) == 1
+
+
+def test_a_large_npy_file_stays_on_disk(tmp_path, monkeypatch):
+    np.save(tmp_path / "d.npy", DATA)
+    monkeypatch.setattr("popcd.datasets.files._MAPPED", 100)
+    assert isinstance(popcd.datasets.load(tmp_path / "d.npy").train, np.memmap)
+    words = ("--hidden", 3, "--batch-size", 8, "--iterations", 20, "-q")
+    assert run("train", "--data", tmp_path / "d.npy", *words, "--out", tmp_path / "a").exit_code == 0
+    assert run("train", "--data", "bars-and-stripes", *words, "--out", tmp_path / "b").exit_code == 0
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in "ab"]
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("0,1\n1,x\n", "not a file of numbers separated by commas"),
+        ("0,1\n1\n", "not a file of numbers"),
+        ("0,2\n", "only 0 and 1, got 2"),
+    ],
+)
+def test_bad_csv_files_are_named(tmp_path, content, words):
+    (tmp_path / "d.csv").write_text(content)
+    done = run("data", tmp_path / "d.csv")
+    assert done.exit_code == 1
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["evaluate", "RUN", "--data", "letters"], 1, "letters has 128 columns, but the machine has 16 visible units"),
+        (["evaluate", "RUN", "--data", "bars-and-stripes", "--part", "test"], 1, "has no test rows; use --part train"),
+        (["evaluate", "nothing.npz", "--data", "letters"], 2, "does not exist"),
+        (["sample", "RUN", "--image", "5x5"], 1, "25 pixels, the machine 16 units"),
+        (["sample", "RUN", "--image", "5"], 2, "expected HEIGHTxWIDTH"),
+        (["sample", "RUN", "--method", "gibbs", "--from", "data"], 2, "--from data needs --data"),
+        (["sample", "RUN", "--from", "data", "--data", "bars-and-stripes"], 2, "chains of --method gibbs"),
+        (["data", "--threshold", "1"], 2, "name a data set"),
+        (["data", "nothing.csv"], 1, "there is no file nothing.csv"),
+        (["report", "RUN", "--image", "3x3"], 1, "9 pixels, the machine 16 units"),
+    ],
+)
+def test_bad_words_are_named(folder, arguments, code, words):
+    done = run(*(folder if a == "RUN" else a for a in arguments))
+    assert done.exit_code == code
+    assert words in done.stderr
+
+
+def test_bench_compares_with_the_bare_products(monkeypatch):
+    monkeypatch.setattr("popcd.commands.bench._SIZES", ((16, 4, 8),))
+    found = result("bench", "--rounds", 1)
+    assert found["sizes"][0]["ratio"].keys() == {"cd", "pcd", "pop-cd"}
+    assert "16 x 4, 8" in run("bench", "--rounds", 1, "-q").stdout
+
+
+def test_progress_on_a_terminal_is_one_line_with_rate_time_left_and_metrics(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("popcd.commands.progress._REDRAW", 0.0)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: type("Size", (), {"columns": 100})())
+    with Progress("training", 100, unit="updates") as bar:
+        bar.at(10)
+        bar.at(50, "ll -3.4")
+        bar.note("a note")
+        bar.at(100)
+    lines = capsys.readouterr().err.split("\r")
+    assert "[##########----------]  50%  50/100" in lines[2]
+    assert "left  ll -3.4" in lines[2]
+    assert all(len(line.rstrip("\n")) <= 99 for line in lines)
+    assert lines[-1].startswith("training [####################] 100%")
+
+
+def test_version_names_jax_and_the_device():
+    text = run("--version").stdout
+    assert f"popcd {popcd.__version__} (jax " in text
+    assert "x CPU" in text
