@@ -15,7 +15,7 @@ from popcd.epochs import Place
 from popcd.rbm import RBM
 from popcd.updates import Plan, TrainState, advance, init
 
-_BLOCK = 1 << 26  # bytes of a window of batches
+_BLOCK, _LONGEST = 1 << 26, 1000  # bytes and updates of a window of batches
 
 
 class Source(Protocol):
@@ -57,7 +57,7 @@ class Streamed:
     def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
         self.n_rows, self._rows, self._plan, self._root = len(rows), rows, plan, root
         self._means = column_means("data", rows)
-        self._window = max(1, _BLOCK // (plan.batch_size * rows.shape[1]))  # updates whose rows are in memory together
+        self._window = int(np.clip(_BLOCK // (plan.batch_size * rows.shape[1]), 1, _LONGEST))  # updates read together
         self._orders: dict[int, np.ndarray] = {}
 
     def begin(self, rbm: RBM) -> TrainState:
@@ -69,8 +69,10 @@ class Streamed:
         in_order = self._plan._replace(n_rows=size, shuffle=False)
         place = Place(jnp.int32(0), jnp.int32(0), jnp.arange(2 * size))
         while (start := int(state.step)) < stop:
-            data = self._read(start * batch, size)
-            state, _, sums = advance(state, place, min(start + self._window, stop), data, self._root, in_order)
+            end = min(start + self._window, stop)
+            needed = (end - start) * batch + size - self._window * batch
+            data = jnp.zeros((size, self._rows.shape[1]), jnp.uint8).at[:needed].set(self._read(start * batch, needed))
+            state, _, sums = advance(state, place, end, data, self._root, in_order)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
 
