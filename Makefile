@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow seeds lint clean
+.PHONY: demo test slow seeds lint page clean
 
 demo: $(VENV)/.installed
 	$(BIN)/popcd demo
@@ -21,6 +21,9 @@ lint: $(VENV)/.linted
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+page: $(VENV)/.installed
+	$(BIN)/popcd report results --out docs/reproduction.md
 
 clean:
 	rm -rf $(VENV)

@@ -3,6 +3,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from popcd.experiments.paper import MIXTURE_1, POP_1, specifications
 from popcd.experiments.store import Job, Store
 from popcd.report.document import Heading, Table, Text, html, write_markdown
 from popcd.report.figures import image, tiles
+from popcd.report.reproduction import document
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -165,3 +167,11 @@ def test_the_same_figure_gives_the_same_bytes():
 def test_markdown_tables_line_up(tmp_path):
     write_markdown(tmp_path / "a.md", [Table(("name", "n"), [("x", "1")])])
     assert (tmp_path / "a.md").read_text() == "| name | n |\n| --- | ---: |\n| x | 1 |\n"
+
+
+def test_the_committed_page_is_made_from_the_committed_results(tmp_path):
+    root = Path(__file__).parents[2]
+    write_markdown(tmp_path / "reproduction.md", document(root / "results"))
+    assert (tmp_path / "reproduction.md").read_text() == (root / "docs" / "reproduction.md").read_text()
+    for picture in (tmp_path / "reproduction").iterdir():
+        assert (root / "docs" / "reproduction" / picture.name).exists()
