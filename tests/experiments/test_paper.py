@@ -4,8 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from popcd.experiments.paper import EXPERIMENTS, Algorithm, Annealing, Cell, Curve, cuts, settings, specifications
+from popcd.experiments.differences import differences, of_jobs
+from popcd.experiments.paper import (
+    EXPERIMENTS,
+    Algorithm,
+    Annealing,
+    Cell,
+    Curve,
+    published_iterations,
+    settings,
+    specifications,
+)
 from popcd.experiments.published import published
+from popcd.experiments.runner import jobs_of
 
 DIGEST = Path(__file__).parents[3] / "shared" / "paper" / "digest.md"
 
@@ -82,13 +93,27 @@ def test_the_mixture_has_no_published_figure():
     assert published("letters", 16, 1, "pop-cd-mixture", "bias") is None
 
 
-def test_what_a_profile_leaves_out_is_said():
-    assert cuts("figure2", "paper") == []
-    words = " ".join(cuts("figure3", "quick"))
+def differ(experiment, profile, problem=None, trials=None):
+    return differences(experiment, of_jobs(jobs_of(specifications(experiment, profile, problem), trials)), problem)
+
+
+def test_what_differs_from_the_paper_is_said():
+    assert differ("figure2", "paper") == []
+    words = " ".join(differ("figure3", "quick"))
     assert "not run (letters 100 hidden at rate 0.01, mnist 500 hidden at rate 0.001)" in words
     assert "iterations: 50,000 instead of 500,000 (letters 100 hidden at rate 0.1)" in words
-    assert "128 chains of 2,000 steps instead of 512 chains of 50,000 steps" in words
-    assert cuts("table1", "paper", "mnist", trials=2) == ["trials: 2 instead of 5 (mnist 16 hidden, mnist 500 hidden)"]
+    assert "AIS: 128 chains of 2,000 steps instead of 512 chains of 50,000 steps" in words
+    words = differ("table1", "paper", "mnist", trials=2)
+    truth = "one ladder of 100 temperatures, 250,000 sweeps"
+    assert words == [
+        "machines: 2 instead of 1 (mnist 16 hidden, mnist 500 hidden)",
+        f"true gradient: exact instead of {truth} (mnist 16 hidden)",
+        f"true gradient: 64 ladders of 100 temperatures, 8,000 sweeps instead of {truth} (mnist 500 hidden)",
+    ]
+
+
+def test_published_lengths_of_training():
+    assert published_iterations("letters", 100, 0.01) == 5_000_000
 
 
 def test_an_unknown_problem_lists_the_known_ones():

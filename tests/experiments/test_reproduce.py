@@ -83,7 +83,7 @@ def test_a_full_disk_is_named_and_loses_nothing(whole, tmp_path):
     limited = run(*TABLE, "--out", copy, largest_file=500)
     assert limited.returncode == 1
     assert f"Error: cannot write into {copy}" in limited.stderr
-    assert "Finished results are kept" in limited.stderr
+    assert "Other results are kept" in limited.stderr
     assert "Traceback" not in limited.stderr
     assert len(results(copy)) == len(kept) - 1
     assert run(*TABLE, "--out", copy).returncode == 0

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import click
 
 from popcd.commands.options import as_json, out_folder, print_result, readable_errors
-from popcd.commands.progress import Progress, quiet
-from popcd.experiments.paper import EXPERIMENTS, PROBLEMS, ProfileName, cuts, specifications
+from popcd.commands.progress import Progress, quiet, tell
+from popcd.experiments.paper import EXPERIMENTS, PROBLEMS, ProfileName, specifications
 from popcd.experiments.runner import Event, JobError, jobs_of, run, shard
 from popcd.experiments.store import Job, Store, StoreError
 
@@ -71,9 +71,8 @@ def reproduce(
         store = Store.open(folder, profile)
         _do(shard(every, *part), store, jobs, silent)
         found, missing = _gather(every, store)
-    result = _result(experiment, profile, problem, trials, every, found, missing)
-    with readable_errors(OSError):
-        result["files"] = _draw(experiment, found, folder)
+        result = _result(experiment, profile, problem, every, found, missing)
+        result["files"] = _draw(experiment, folder)
     print_result(result, as_json, _table)
 
 
@@ -97,7 +96,13 @@ def _do(jobs: Sequence[Job], store: Store, processes: int, silent: bool) -> None
 
 def _gather(jobs: Sequence[Job], store: Store) -> tuple[list[dict[str, Any]], int]:
     """The results that are there, and how many jobs (of other shards) are not."""
-    found = [store.read(job) for job in jobs]
+    found = []
+    for job in jobs:
+        try:
+            found.append(store.read(job))
+        except ValueError as error:  # of another shard, which will set it aside
+            tell(f"{error}; it is left out")
+            found.append(None)
     return [record for record in found if record is not None], sum(record is None for record in found)
 
 
@@ -105,11 +110,11 @@ def _result(
     experiment: str,
     profile: ProfileName,
     problem: str | None,
-    trials: int | None,
     jobs: Sequence[Job],
     records: list[dict[str, Any]],
     missing: int,
 ) -> dict[str, Any]:
+    from popcd.experiments.differences import differences, of_jobs
     from popcd.experiments.rows import cells, optimum, panels
 
     result: dict[str, Any] = {
@@ -117,7 +122,7 @@ def _result(
         "profile": profile,
         "jobs": len(jobs),
         "missing": missing,
-        "less_than_the_paper": cuts(experiment, profile, problem, trials),
+        "differences": differences(experiment, of_jobs(jobs), problem),
     }
     if experiment == "table1":
         return result | {"cells": cells(records)}
@@ -139,10 +144,14 @@ def _result(
     }
 
 
-def _draw(experiment: str, records: list[dict[str, Any]], folder: Path) -> list[str]:
+def _draw(experiment: str, folder: Path) -> list[str]:
+    """The figure of all results in the folder, also of other problems."""
+    from popcd.experiments.rows import panels
+    from popcd.experiments.store import load_records
+
+    records = [record for record in load_records(folder)[1] if record["experiment"] == experiment]
     if experiment == "table1" or not records:
         return []
-    from popcd.experiments.rows import panels
     from popcd.report.figures import learning_curves, save_figure
 
     figure = learning_curves(panels(records))
@@ -159,6 +168,6 @@ def _table(result: dict[str, Any]) -> str:
     head = [
         f"{result['experiment']}, profile {result['profile']}: {result['jobs'] - result['missing']} of {result['jobs']} results"
     ]
-    head += [f"  less than the paper: {cut}" for cut in result["less_than_the_paper"]]
+    head += [f"  other than in the paper: {words}" for words in result["differences"]]
     body = cells_table(result["cells"]) if "cells" in result else panels_table(result["panels"])
     return "\n".join([*head, "", *body, *(f"written: {file}" for file in result["files"])])

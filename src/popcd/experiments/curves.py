@@ -10,29 +10,50 @@ _NOTICED = 0.1  # nats: less than this is not called a divergence
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Mean log-likelihoods of one estimator: `steps` (n), `log_likelihood` (trials x n), half the width of an AIS bracket.
+    """Mean log-likelihoods of one estimator over training.
 
-    A trial whose parameters became non-finite has NaN from there on.
+    label, steps : the estimator and the n updates after which it was evaluated.
+    log_likelihood : trials x n; NaN from where the parameters of a trial became non-finite.
+    half_width : n, the larger side of the widest AIS bracket at each evaluation; zeros where exact.
+    trusted : n, False where an evaluation of a trial is not to be trusted.
     """
 
     label: str
     steps: np.ndarray
     log_likelihood: np.ndarray
-    half_width: float = 0.0
+    half_width: np.ndarray | None = None
+    trusted: np.ndarray | None = None
 
     @property
     def mean(self) -> np.ndarray:
-        """Over the trials that are still finite."""
-        return np.nanmean(self.log_likelihood, axis=0)
+        """Over trials; minus infinity where one became non-finite."""
+        return np.where(np.isnan(self.log_likelihood), -np.inf, self.log_likelihood).mean(axis=0)
+
+    def doubt(self, *places: int) -> float:
+        """The sum of the brackets' half widths at these evaluations."""
+        return 0.0 if self.half_width is None else float(self.half_width[list(places)].sum())
+
+    def diverged(self) -> np.ndarray:
+        """Which trials ended below their best by more than 0.1 nat, ten times their own noise, and the brackets.
+
+        Best and end are means over 20th parts of the curve; the noise is that of such a mean, from the scatter of the curve
+        around its best part. Ten, because the best is the largest of many noisy means.
+        """
+        window = max(1, len(self.steps) // 20)
+        return np.array([np.isnan(trial).any() or self._fell(trial, window) for trial in self.log_likelihood])
+
+    def _fell(self, trial: np.ndarray, window: int) -> bool:
+        smooth = np.convolve(trial, np.ones(window) / window, mode="valid")
+        best = int(smooth.argmax())
+        around = trial[max(0, best - 2 * window) : best + 3 * window]
+        noise = np.diff(around).std() / np.sqrt(2 * window) if window > 1 else 0.0
+        doubt = max(_NOTICED, 10 * noise, self.doubt(best, -1))
+        return bool(smooth.max() - smooth[-1] > doubt)
 
     def summary(self) -> dict[str, Any]:
-        """Mean and standard error at the end and at the best point of the mean curve.
-
-        Diverged: the mean loss from the best point to the end is more than 0.1 nat, five standard errors, and the bracket.
-        """
+        """Mean and standard error at the end and at the best point of the mean curve, and how many trials diverged."""
         mean, best = self.mean, int(self.mean.argmax())
-        lost = self.log_likelihood[:, best] - self.log_likelihood[:, -1]
-        beyond_doubt = max(_NOTICED, 5 * (standard_error(lost) or 0.0), 2 * self.half_width)
+        diverged = int(self.diverged().sum())
         return {
             "estimator": self.label,
             "trials": len(self.log_likelihood),
@@ -41,12 +62,15 @@ class Curves:
             "best": float(mean[best]),
             "best_stderr": standard_error(self.log_likelihood[:, best]),
             "best_step": int(self.steps[best]),
-            "diverged": bool(np.nanmean(lost) > beyond_doubt or np.isnan(self.log_likelihood).any()),
+            "diverged_trials": diverged,
+            "diverged": diverged > len(self.log_likelihood) / 2,
+            "bracket_half_width": self.doubt(-1),
+            "trusted": bool(self.trusted is None or self.trusted[-1]),
         }
 
 
 def standard_error(values: np.ndarray) -> float | None:
-    """Of the mean over trials; None for fewer than two.
+    """Of the mean over trials; None for fewer than two finite ones.
 
     >>> standard_error(np.array([1.0, 2.0, 3.0])) == 1 / 3**0.5
     True

@@ -5,6 +5,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from popcd.evaluation.true_gradient import TrueGradient, true_gradient
 from popcd.experiments.paper import BATCH, CD_1, Algorithm, Annealing, Cell, Curve
 from popcd.experiments.store import Job, Store
 from popcd.files import write_atomically
+from popcd.foreign import FileError
 from popcd.rbm import RBM
 from popcd.training import train
 
@@ -146,38 +148,49 @@ def _cell(cell: Cell, seed: int, data: np.ndarray, store: Store, report: Report)
 def _machine(cell: Cell, seed: int, data: np.ndarray, store: Store, report: Report) -> RBM:
     """The machine of a row, trained with CD-1 by whoever needs it first."""
     path = store.model(f"{cell.machine}-seed-{seed}")
+
+    def make() -> None:
+        every, done = max(1, cell.iterations // 20), 0
+
+        def evaluate(_: RBM) -> dict[str, float]:
+            nonlocal done
+            done += every
+            report(0.5 * min(done / cell.iterations, 1.0))
+            return {}
+
+        io.save(_train(cell, CD_1, seed, data, every, evaluate).rbm, path)
+
+    return _kept(path, store, make)
+
+
+def _kept(path: Path, store: Store, make: Callable[[], None]) -> RBM:
+    """What jobs share: read if it is there and whole, otherwise made by this process alone."""
     with store.claim(path.name) as mine:
         if not mine:
             raise TakenError
-        if not path.exists():
-            every, done = max(1, cell.iterations // 20), 0
-
-            def evaluate(_: RBM) -> dict[str, float]:
-                nonlocal done
-                done += every
-                report(0.5 * min(done / cell.iterations, 1.0))
-                return {}
-
-            io.save(_train(cell, CD_1, seed, data, every, evaluate).rbm, path)
+        try:
+            return io.load(path)
+        except (FileNotFoundError, FileError):
+            make()
     return io.load(path)
 
 
 def _truth(cell: Cell, seed: int, rbm: RBM, data: np.ndarray, store: Store) -> TrueGradient:
     """The true gradient of a row's machine; a sampled one is kept, because it takes long."""
-    if cell.tempering is None:
+    effort = cell.tempering
+    if effort is None:
         return true_gradient(rbm, data)
     path = store.model(f"{cell.machine}-seed-{seed}-gradient")
-    with store.claim(path.name) as mine:
-        if not mine:
-            raise TakenError
-        if not path.exists():
-            effort = cell.tempering
-            found = true_gradient(
-                rbm, data, n_temperatures=effort.n_temperatures, n_ladders=effort.n_ladders, sweeps=effort.sweeps, seed=seed
-            )
-            write_atomically(path.with_suffix(".noise"), json.dumps([found.noise, found.swap_rate]).encode())
-            io.save(found.gradient, path)  # last: it says that both are there
-    return TrueGradient(io.load(path), "tempered", *json.loads(path.with_suffix(".noise").read_bytes()))
+
+    def make() -> None:
+        found = true_gradient(
+            rbm, data, n_temperatures=effort.n_temperatures, n_ladders=effort.n_ladders, sweeps=effort.sweeps, seed=seed
+        )
+        write_atomically(path.with_suffix(".noise"), json.dumps([found.noise, found.swap_rate]).encode())
+        io.save(found.gradient, path)  # last: it says that both are there
+
+    gradient = _kept(path, store, make)
+    return TrueGradient(gradient, "tempered", *json.loads(path.with_suffix(".noise").read_bytes()))
 
 
 def _rounded(values: np.ndarray) -> list[float]:

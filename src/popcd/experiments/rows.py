@@ -90,15 +90,20 @@ def panels(records: Iterable[Record]) -> list[Panel]:
 
 def _curves(label: str, records: Sequence[Record]) -> Curves:
     records = sorted(records, key=lambda r: r["seed"])
-    steps = max((r["result"]["curve"].get("step", []) for r in records), key=len)
-    trials = np.full((len(records), len(steps)), np.nan)
-    widths = [0.0]
-    for row, record in zip(trials, records, strict=True):
-        curve = record["result"]["curve"]
-        values = curve.get("log_likelihood", [])
-        row[: len(values)] = values
-        widths += [(high - low) / 2 for low, high in zip(curve.get("lower", []), curve.get("upper", []), strict=True)]
-    return Curves(label, np.array(steps), trials, float(max(widths)))
+    settings = records[0]["settings"]
+    last, every = settings["iterations"], settings["evaluate_every"]
+    steps = [*range(every, last, every), last]
+    shape = (len(records), len(steps))
+    values, sides, trusted = np.full(shape, np.nan), np.zeros(shape), np.ones(shape, bool)
+    for i, record in enumerate(records):
+        curve = {name: np.array(column, float) for name, column in record["result"]["curve"].items()}
+        n = len(curve.get("log_likelihood", ()))
+        if n:
+            values[i, :n] = curve["log_likelihood"]
+        if "lower" in curve:  # a value outside its bracket counts with its distance, too
+            sides[i, :n] = np.maximum(np.abs(values[i, :n] - curve["lower"]), np.abs(curve["upper"] - values[i, :n]))
+            trusted[i, :n] = curve["trustworthy"] > 0
+    return Curves(label, np.array(steps), values, sides.max(axis=0), trusted.min(axis=0))
 
 
 def cells(records: Iterable[Record]) -> list[dict[str, Any]]:

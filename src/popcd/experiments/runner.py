@@ -7,6 +7,7 @@ a result must not depend on how many threads happened to share a sum.
 import multiprocessing
 import os
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from popcd.experiments.paper import Specification
-from popcd.experiments.store import Job, Store, StoreError
+from popcd.experiments.store import Job, Store
 
 _ONE_THREAD = {
     "NPROC": "1",
@@ -74,11 +75,14 @@ def run(jobs: Sequence[Job], store: Store, processes: int, hear: Callable[[Event
         for worker in workers:
             worker.start()
     try:
+        failures: list[str] = []
         while any(worker.is_alive() for worker in workers):
-            _listen(events, hear)
-        _listen(events, hear)
+            failures += _listen(events, hear)
+        failures += _listen(events, hear)
         killed = [worker.exitcode for worker in workers if worker.exitcode]
-        if killed:
+        if failures:
+            raise JobError("\n".join([*dict.fromkeys(failures), "Other results are kept: the same command continues"]))
+        if killed and any(store.read(job) is None for job in jobs):
             raise JobError(
                 f"{len(killed)} of {len(workers)} worker processes ended with code {killed[0]} (a negative code is a signal; "
                 "-9 often means that memory ran out). Finished results are kept: the same command continues"
@@ -88,56 +92,52 @@ def run(jobs: Sequence[Job], store: Store, processes: int, hear: Callable[[Event
             worker.terminate()
 
 
-def _listen(events: Any, hear: Callable[[Event], None]) -> None:
+def _listen(events: Any, hear: Callable[[Event], None]) -> list[str]:
+    """Pass on what workers told; returns the failures among it."""
+    failures: list[str] = []
     while True:
         try:
             event = events.get(timeout=_POLL)
         except queue.Empty:
-            return
+            return failures
         if event.kind == "failed":
-            raise JobError(event.text)
-        hear(event)
+            failures.append(event.text)
+        else:
+            hear(event)
 
 
 def _work(jobs: list[Job], store: Store, events: Any, parent: int) -> None:
-    """A worker: takes what nobody else works on until everything is done."""
-    try:
-        while jobs:
-            taken = [job for job in jobs if not _try(job, store, events, parent)]
-            if len(taken) == len(jobs):
-                _stop_without(parent)
-                time.sleep(_POLL)
-            jobs = taken
-    except OSError as error:
-        what = f"cannot write into {store.directory}: {error.strerror or error}."
-        events.put(Event("failed", "", text=f"{what} Finished results are kept: the same command continues"))
-    except (StoreError, JobError) as error:
-        events.put(Event("failed", "", text=str(error)))
+    """A worker: takes what nobody else works on until everything is done; a job that fails does not keep it from the others."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    while jobs:
+        taken = [job for job in jobs if not _try(job, store, events)]
+        if len(taken) == len(jobs):
+            time.sleep(_POLL)
+        jobs = taken
 
 
-def _try(job: Job, store: Store, events: Any, parent: int) -> bool:
+def _try(job: Job, store: Store, events: Any) -> bool:
     """Do a job unless another process is at it; False if one is."""
-    with store.claim(job.name) as mine:
-        if not mine:
-            return False
-        if _finished(job, store, events):
-            events.put(Event("there", job.name, 1.0))
-            return True
-        from popcd.experiments.jobs import TakenError, do
+    try:
+        with store.claim(job.name) as mine:
+            if not mine:
+                return False
+            if _finished(job, store, events):
+                events.put(Event("there", job.name, 1.0))
+                return True
+            from popcd.experiments.jobs import TakenError, do
 
-        def report(part: float) -> None:
-            _stop_without(parent)
-            events.put(Event("part", job.name, part))
-
-        events.put(Event("part", job.name, 0.0))
-        try:
-            do(job, store, report)
-        except TakenError:
-            return False
-        except (ArithmeticError, ValueError) as error:
-            raise JobError(f"{job.name}: {error}") from error
-        events.put(Event("done", job.name, 1.0))
-        return True
+            events.put(Event("part", job.name, 0.0))
+            try:
+                do(job, store, lambda part: events.put(Event("part", job.name, part)))
+            except TakenError:
+                return False
+            events.put(Event("done", job.name, 1.0))
+    except OSError as error:
+        events.put(Event("failed", job.name, text=f"cannot write into {store.directory}: {error.strerror or error}."))
+    except Exception as error:  # whatever it is, people must hear which job it was
+        events.put(Event("failed", job.name, text=f"{job.name}: {type(error).__name__}: {error}"))
+    return True
 
 
 def _finished(job: Job, store: Store, events: Any) -> bool:
@@ -149,10 +149,11 @@ def _finished(job: Job, store: Store, events: Any) -> bool:
         return False
 
 
-def _stop_without(parent: int) -> None:
+def _end_with(parent: int) -> None:
     """End with the process that started us; one killed outright cannot tell its workers."""
-    if os.getppid() != parent:
-        os._exit(1)
+    while os.getppid() == parent:
+        time.sleep(_POLL)
+    os._exit(1)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import popcd
-from popcd.experiments.paper import Specification, settings
+from popcd.experiments.paper import EXPERIMENTS, Specification, settings
 from popcd.files import write_atomically
 
 try:
@@ -63,15 +63,19 @@ class Store:
         manifest = directory / MANIFEST
         mine = {"format": FORMAT, "popcd": popcd.__version__, "profile": profile}
         if not manifest.exists():
-            # Hidden files do not count: another process may be writing its manifest right now
-            if directory.is_dir() and not all(path.name.startswith(".") for path in directory.iterdir()):
+            # Another process may be writing its manifest right now, or just have written it
+            others = [p for p in directory.iterdir() if not p.name.startswith(".")] if directory.is_dir() else []
+            if any(path.name not in (MANIFEST, "models", *EXPERIMENTS) for path in others) and not manifest.exists():
                 raise StoreError(f"{directory} holds other files and no {MANIFEST}; name an empty or a new folder with --out")
             write_atomically(manifest, _canonical(mine) + b"\n")
         found = _parsed(manifest)
-        if found != mine:
-            seen = found or {}
+        if found is None:
             raise StoreError(
-                f"{directory} holds results of popcd {seen.get('popcd')}, profile {seen.get('profile')}; these would be of "
+                f"{manifest} is damaged; remove it to go on with the results in {directory}, or name another --out"
+            )
+        if found != mine:
+            raise StoreError(
+                f"{directory} holds results of popcd {found.get('popcd')}, profile {found.get('profile')}; these would be of "
                 f"popcd {popcd.__version__}, profile {profile}. Name another folder with --out"
             )
         return cls(directory)

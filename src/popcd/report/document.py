@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
-from popcd.experiments.claims import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict
+from popcd.experiments.claims import FAILS, HOLDS, NOT_RUN, PARTLY, UNDECIDED, Verdict
 from popcd.files import write_atomically
 
 
@@ -52,8 +53,8 @@ class Checklist:
 
 Block = Heading | Text | Table | Picture | Checklist
 
-_MARKS = {HOLDS: "✓", PARTLY: "◐", FAILS: "✗", NOT_RUN: "○"}
-_CLASSES = {HOLDS: "yes", PARTLY: "part", FAILS: "no", NOT_RUN: "none"}
+_MARKS = {HOLDS: "✓", PARTLY: "◐", FAILS: "✗", UNDECIDED: "?", NOT_RUN: "○"}
+_CLASSES = {HOLDS: "yes", PARTLY: "part", FAILS: "no", UNDECIDED: "part", NOT_RUN: "none"}
 _CSS = """
 :root { color-scheme: light dark; --text: #1b1b1b; --back: #fdfdfc; --soft: #6a6a6a; --line: #d9d9d6; --card: #f3f3f0;
   --yes: #00694b; --part: #8a5a00; --no: #b23a00; }
@@ -139,9 +140,11 @@ def _markdown(block: Block, folder: str) -> str:
             return text.strip()
         case Table(columns, rows, left):
             rule = ["---" if i < left else "---:" for i in range(len(columns))]
-            return "\n".join(f"| {' | '.join(row)} |" for row in (columns, rule, *rows))
+            return "\n".join(
+                f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in (columns, rule, *rows)
+            )
         case Picture(name, _, caption):
-            return f"![{caption}]({folder}/{name}.png)\n\n{caption}"
+            return f"![{caption}]({quote(folder)}/{name}.png)\n\n{caption}"
         case Checklist(verdicts):
             rows = [(v.claim, v.source, f"{_MARKS[v.verdict]} {v.verdict}", "<br>".join(v.measured)) for v in verdicts]
             return _markdown(Table(("the paper says", "where", "here", "measured"), rows, left=4), folder)

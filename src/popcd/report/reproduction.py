@@ -9,13 +9,19 @@ import numpy as np
 
 import popcd.io as io
 from popcd.experiments.claims import verdicts
-from popcd.experiments.paper import cuts
+from popcd.experiments.differences import differences, of_records
 from popcd.experiments.rows import Panel, Record, algorithm_of, cells, optimum, panels, title
 from popcd.experiments.store import load_records
+from popcd.foreign import FileError
 from popcd.report.document import Block, Checklist, Heading, Picture, Table, Text
 from popcd.report.figures import IMAGE, image, learning_curves, tiles
 from popcd.report.text import label_of, with_error
 
+_READING = (
+    "A claim holds where every panel or row shows it. Diverged: a trial that ended more than 0.1 nat, ten times its own noise "
+    "and the AIS bracket below its best. Alike: within 2 % of what training gained, about the width of a line in the figures. "
+    "A question mark: within the error, from a part of training only, or from likelihoods that are not to be trusted."
+)
 _SHOWN = ("CD-1", "pop-CD-1", "mixture pop-CD-1")
 
 
@@ -36,6 +42,7 @@ def document(directory: Path) -> list[Block]:
         Text("Krause, Fischer, Igel: Population-Contrastive-Divergence: Does Consistency help with RBM training?"),
         Text(summary),
         Heading("The paper's claims"),
+        Text(_READING),
         Checklist(verdicts(*judged)),
     ]
     notes = directory / "notes.md"
@@ -61,14 +68,23 @@ def _figure(experiment: str, group: Sequence[Panel]) -> list[Block]:
             rows.append(("optimum", "", f"{best:.3f}", "", "", ""))
         blocks += [
             Heading(panel.title, 3),
-            Table(("algorithm", "trials", "at the end (s.e.)", "at its best (s.e.)", "best after", ""), rows),
+            Table(("algorithm", "trials", "at the end (s.e.)", "at its best (s.e.)", "best after", "diverged"), rows),
         ]
     return blocks
 
 
 def _ends(row: dict[str, Any]) -> tuple[str, ...]:
     end, best = (with_error(row[at], row[f"{at}_stderr"]) for at in ("final", "best"))
-    return row["estimator"], str(row["trials"]), end, best, f"{row['best_step']:,}", "diverged" if row["diverged"] else ""
+    if row["bracket_half_width"]:
+        end += f" ±{row['bracket_half_width']:.2f}" + ("" if row["trusted"] else ", not to be trusted")
+    return (
+        row["estimator"],
+        str(row["trials"]),
+        end,
+        best,
+        f"{row['best_step']:,}",
+        f"{row['diverged_trials']} of {row['trials']}",
+    )
 
 
 def _table(found: Sequence[dict[str, Any]]) -> list[Block]:
@@ -157,9 +173,10 @@ def _machines(directory: Path, figures: Sequence[Panel]) -> list[Block]:
         rate = max(p.learning_rate for p in figures if (p.problem, p.hidden) == (problem, hidden))
         for word, k, label in (("cd", 1, _SHOWN[0]), ("pop-cd", 1, _SHOWN[1]), ("pop-cd-mixture", 1, _SHOWN[2])):
             path = directory / "models" / f"{problem}-{hidden}-{word}-{k}-rate-{rate}-seed-0.safetensors"
-            if not path.exists():
+            try:
+                rbm, shape = io.load(path), IMAGE[problem]
+            except (FileNotFoundError, FileError):
                 continue
-            rbm, shape = io.load(path), IMAGE[problem]
             filters = tiles(np.asarray(rbm.weights).T[:32], shape, 8, "", symmetric=True)
             drawn = tiles(np.asarray(sample(rbm, n=32, seed=0)), shape, 8, "", symmetric=False)
             where = f"{title(problem)}, {hidden} hidden, {label}"
@@ -173,9 +190,9 @@ def _machines(directory: Path, figures: Sequence[Panel]) -> list[Block]:
 def _settings(manifest: dict[str, Any], records: Sequence[Record]) -> list[Block]:
     blocks: list[Block] = [Heading("Settings")]
     for experiment in dict.fromkeys(r["experiment"] for r in records):
-        less = cuts(experiment, manifest["profile"])
-        words = "\n".join(f"- {cut}" for cut in less) if less else "- nothing"
-        blocks += [Text(f"{experiment}, profile {manifest['profile']}, less than in the paper:"), Text(words)]
+        other = differences(experiment, of_records(r for r in records if r["experiment"] == experiment))
+        words = "\n".join(f"- {words}" for words in other) or "- nothing"
+        blocks += [Text(f"{experiment}, profile {manifest['profile']}, other than in the paper:"), Text(words)]
     rows = []
     for record in records:
         s = record["settings"]

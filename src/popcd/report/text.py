@@ -31,7 +31,9 @@ def panels_table(panels: Sequence[dict[str, Any]]) -> list[str]:
         lines += [f"  {'':<20}{'trials':>6}{'at the end':>20}{'at its best':>20}   best after"]
         for row in panel["curves"]:
             end, best = (with_error(row[at], row[f"{at}_stderr"]) for at in ("final", "best"))
-            note = "  <- diverged" if row["diverged"] else ""
+            note = f"  <- {row['diverged_trials']} of {row['trials']} diverged" if row["diverged_trials"] else ""
+            if row["bracket_half_width"]:
+                note += f"  ±{row['bracket_half_width']:.2f}" + ("" if row["trusted"] else ", not to be trusted")
             lines.append(f"  {row['estimator']:<20}{row['trials']:>6}{end:>20}{best:>20}{row['best_step']:>13,}{note}")
         if panel["optimum"] is not None:
             lines.append(f"  {'optimum':<26}{panel['optimum']:>20.3f}")
