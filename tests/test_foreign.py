@@ -1,6 +1,8 @@
 import io
+import struct
 import tracemalloc
 import zipfile
+import zlib
 
 import h5py
 import numpy as np
@@ -98,11 +100,35 @@ def test_an_npz_cannot_ask_for_more_memory_than_it_holds(tmp_path):
 def test_an_npz_that_unpacks_to_gigabytes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("popcd.foreign._LARGEST", 10**6)
     npz(tmp_path / "bomb.npz", "W.npy", header_of((1000, 1000)), b"\0" * 8 * 10**6)
-    with pytest.raises(popcd.FileError, match="would unpack to 8,000,"):
+    with pytest.raises(popcd.FileError, match="it would unpack to 8,000,"):
         read_npz(tmp_path / "bomb.npz")
     scipy.io.savemat(tmp_path / "bomb.mat", {"vishid": np.zeros((1000, 1000))}, do_compression=True)
     with pytest.raises(popcd.FileError, match="would unpack to more than 1,000,000 bytes"):
         read_mat(tmp_path / "bomb.mat")
+
+
+def test_matlab_files_of_many_small_parts_or_small_numbers_stay_small(tmp_path, monkeypatch):
+    monkeypatch.setattr("popcd.foreign._LARGEST", 10**6)
+    scipy.io.savemat(tmp_path / "m.mat", {"vishid": np.zeros((500, 500), np.uint8)}, do_compression=True)
+    with pytest.raises(popcd.FileError, match="250,000 small numbers are more than a machine has"):
+        read_mat(tmp_path / "m.mat")
+    header = (tmp_path / "m.mat").read_bytes()[:128]
+    packed = zlib.compress(struct.pack("<II", 14, 900_000) + b"\0" * 900_000)
+    (tmp_path / "m.mat").write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
+    tracemalloc.start()
+    assert read_mat(tmp_path / "m.mat") == {}
+    assert tracemalloc.get_traced_memory()[1] < 5e6
+    tracemalloc.stop()
+
+
+def test_wrong_kinds_inside_an_hdf5_file_are_named(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["update_1"] = np.zeros(3)
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file.create_group("update_1/weight_matrix")
+    for name in "ab":
+        with pytest.raises(popcd.FileError):
+            popcd.load(tmp_path / f"{name}.h5")
 
 
 def test_columns_first_arrays_and_python_objects(tmp_path):

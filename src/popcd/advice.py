@@ -24,54 +24,64 @@ class Measured:
 
     @property
     def harmless(self) -> bool:
-        """No bias is seen, or one that the noise of a hundred updates hides."""
-        return self.bias < max(3 * self.bias_stderr, _HARMLESS * self.variance)
+        """Its bias is surely too small to show in a hundred updates."""
+        return self.bias + 3 * self.bias_stderr < _HARMLESS * self.variance
+
+    @property
+    def cost(self) -> tuple[int, bool, bool]:
+        """Steps first; weights and the mixture cost a little more."""
+        return self.k, self.estimator != "cd", self.proposal == "mixture"
 
 
 def advise(found: Sequence[Measured], autocorrelation_time: float, least_swap_rate: float | None, batch_size: int) -> list[str]:
     """Sentences, the recommendation first."""
-    cds = [m for m in found if m.estimator == "cd"]
-    weighted = [m for m in found if m.estimator == "pop-cd"]
-    usable = [m for m in weighted if m.ess_share >= _LEAST_ESS]
-    least = min(found, key=lambda m: m.bias, default=None)
-    if least is None:
+    if not found:
         return ["Nothing was measured, so nothing is recommended."]
-    if cds and min(cds, key=lambda m: m.bias).harmless:
-        best = min(cds, key=lambda m: (not m.harmless, m.k))
-        what = f"its bias of {best.bias:.2g} per parameter is lost in its noise"
-        return [f"Use {best.label}: on this model {what}, and nothing is cheaper."]
+    weighted = [m for m in found if m.estimator == "pop-cd"]
+    usable = [m for m in found if m.estimator != "pop-cd" or m.ess_share >= _LEAST_ESS]
     lines = []
-    if usable:
-        best = min(usable, key=lambda m: (m.bias > 2 * max(min(u.bias for u in usable), 0), m.k, m.variance))
-        lines.append(
-            f"Use {best.label}: its bias is {best.bias:.2g} per parameter"
-            + (f", {cds[0].label}'s is {cds[0].bias:.2g}" if cds else "")
-            + f"; its effective sample size is {best.ess_share:.0%} of the particles."
-        )
-        lines += _rate(best, cds)
-        if best.bias > _HARMLESS * best.variance:
-            lines.append(f"A larger batch or population than {batch_size} lowers bias and variance in proportion.")
-        return lines
-    if weighted:
+    if weighted and not any(m in usable for m in weighted):
         top = max(weighted, key=lambda m: m.ess_share)
         lines.append(f"pop-CD rests on too few particles here: an effective {top.ess_share:.1%} of them at best ({top.label}).")
-    if autocorrelation_time < _SLOW:
-        lines.append(
-            f"Use pcd: Gibbs chains forget in {autocorrelation_time:.0f} sweeps, so persistent chains follow the model."
-        )
-        lines.append("Let the learning rate fall to zero (--schedule linear).")
-    else:
-        lines.append(f"Use pt: Gibbs chains need {autocorrelation_time:.0f} sweeps or more to forget, so pcd would get stuck.")
-        if least_swap_rate is not None and least_swap_rate < 0.1:
-            lines.append(f"With 10 temperatures neighbours exchange in {least_swap_rate:.1%} of sweeps: use more temperatures.")
-    return lines
+    harmless = [m for m in usable if m.harmless]
+    least = min((m.bias + 3 * m.bias_stderr for m in usable), default=0.0)
+    alike = [m for m in usable if m.bias - 3 * m.bias_stderr <= least]  # none is surely worse than the best
+    best = min(harmless or alike, key=lambda m: m.cost, default=None)
+    if best is None or (best.estimator == "cd" and not best.harmless):
+        return lines + _chains(best, autocorrelation_time, least_swap_rate)
+    size = f"its bias of {best.bias:.2g} per parameter"
+    why = "is too small to show in its noise" if best.harmless else "is among the smallest measured"
+    share = f"; its effective sample size is {best.ess_share:.0%} of the particles" if best.estimator == "pop-cd" else ""
+    return [*lines, f"Use {best.label}: {size} {why}{share}.", _rate(best, found), _batch(best, batch_size)]
 
 
-def _rate(best: Measured, cds: Sequence[Measured]) -> list[str]:
-    if not cds or best.variance < 3 * cds[0].variance:
-        return []
-    ratio = best.variance / cds[0].variance
-    return [f"Its variance is {ratio:.0f} times that of {cds[0].label}: use a smaller learning rate, or let it fall to zero."]
+def _chains(best: Measured | None, time: float, least_swap_rate: float | None) -> list[str]:
+    """Persistent chains, where neither CD nor weights will do."""
+    bias = "" if best is None else f"the bias of {best.label}, {best.bias:.2g} per parameter, is not small against its noise; "
+    if time < _SLOW:
+        why = f"{bias}Gibbs chains forget in {time:.0f} sweeps, so persistent ones follow the model"
+        return [
+            f"Use pcd: {why}.",
+            "Let the learning rate fall to zero (--schedule linear); take as many chains as the batch has rows.",
+        ]
+    lines = [f"Use pt: {bias}Gibbs chains need {time:.0f} sweeps or more to forget, so pcd would get stuck."]
+    if least_swap_rate is not None and least_swap_rate < 0.1:
+        lines.append(f"With 10 temperatures neighbours exchange in {least_swap_rate:.1%} of sweeps: use more temperatures.")
+    return [*lines, "Let the learning rate fall to zero (--schedule linear)."]
+
+
+def _rate(best: Measured, found: Sequence[Measured]) -> str:
+    cd = next((m for m in found if m.estimator == "cd"), None)
+    ratio = 1.0 if cd is None else best.variance / cd.variance
+    if ratio < 3 or cd is None:
+        return "Rate: 0.1 on small machines, 0.05 falling to zero on large ones, is a good start."
+    return f"Rate: its variance is {ratio:.0f} times that of {cd.label}, so use a smaller one, or let it fall to zero."
+
+
+def _batch(best: Measured, batch_size: int) -> str:
+    if best.estimator == "cd" or best.harmless:
+        return f"Batch: {batch_size}, as measured; a larger one lowers the noise only."
+    return f"Batch: more than {batch_size} rows or particles lower its bias and variance in proportion."
 
 
 def recommendation(found: Sequence[dict[str, Any]], mixing: dict[str, Any], batch_size: int) -> list[str]:

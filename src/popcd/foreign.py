@@ -1,5 +1,6 @@
 """Arrays from the files of other programs, each read within bounds that the size of the file sets."""
 
+import itertools
 import math
 import struct
 import zipfile
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_LARGEST = 1 << 30  # bytes that a compressed array may unpack to
+_LARGEST = 1 << 28  # bytes that the compressed arrays of a file may unpack to
 
 
 class FileError(ValueError):
@@ -21,6 +22,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a `.npz` file; pickled objects are refused."""
     try:
         with zipfile.ZipFile(path) as archive:
+            packed = [info for info in archive.infolist() if info.compress_type]
+            if sum(info.file_size for info in packed) > _LARGEST:
+                raise FileError(f"it would unpack to {sum(info.file_size for info in packed):,} bytes")
             return {info.filename.removesuffix(".npy"): _member(archive, info) for info in archive.infolist()}
     except OSError as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
@@ -31,8 +35,10 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    if info.file_size > (_LARGEST if info.compress_type else _size(archive)):
-        raise FileError(f"{info.filename} would unpack to {info.file_size:,} bytes")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FileError(f"{info.filename} is packed in a way that NumPy does not use")
+    if not info.compress_type and info.file_size > _size(archive):
+        raise FileError(f"{info.filename} claims {info.file_size:,} bytes, more than the file has")
     with archive.open(info) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -68,11 +74,13 @@ def read_mat(path: Path) -> dict[str, np.ndarray]:
         raise FileError(f"{path} is a MATLAB file of version 7.3: save it with -v7")
     if order is None:
         raise FileError(f"{path} is not a MATLAB file of version 5 to 7")
-    found = {}
+    found, budget = {}, _LARGEST
     try:
         for kind, data in _elements(content[128:], order):
             if kind == _COMPRESSED:
-                kind, data = next(_elements(_inflated(data), order), (0, b""))
+                content = _inflated(data, budget)
+                budget -= len(content)
+                kind, data = next(_elements(content, order), (0, b""))
             if kind == _MATRIX and (matrix := _matrix(data, order)) is not None:
                 found[matrix[0]] = matrix[1]
     except (struct.error, ValueError, zlib.error, IndexError) as error:
@@ -80,10 +88,10 @@ def read_mat(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def _inflated(data: bytes) -> bytes:
-    content = zlib.decompressobj().decompress(data, _LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise FileError(f"an array would unpack to more than {_LARGEST:,} bytes")
+def _inflated(data: bytes, budget: int) -> bytes:
+    content = zlib.decompressobj().decompress(data, budget + 1)
+    if len(content) > budget:
+        raise FileError(f"it would unpack to more than {_LARGEST:,} bytes")
     return content
 
 
@@ -105,7 +113,7 @@ def _elements(content: bytes, order: str) -> Iterator[tuple[int, bytes]]:
 
 def _matrix(data: bytes, order: str) -> tuple[str, np.ndarray] | None:
     """Name and values of a real numeric matrix, None for anything else."""
-    parts = list(_elements(data, order))
+    parts = list(itertools.islice(_elements(data, order), 5))
     if len(parts) != 4 or len(parts[0][1]) != 8 or parts[3][0] not in _TYPES:
         return None
     (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
@@ -115,6 +123,8 @@ def _matrix(data: bytes, order: str) -> tuple[str, np.ndarray] | None:
     values = np.frombuffer(parts[3][1], order + _TYPES[parts[3][0]])
     if min(shape, default=-1) < 0 or math.prod(shape) != len(values):
         raise ValueError(f"{len(values)} numbers are not an array of shape {shape}")
+    if 8 * len(values) > max(_LARGEST, len(data)):
+        raise ValueError(f"{len(values):,} small numbers are more than a machine has")
     return parts[2][1].decode("latin-1"), values.reshape(shape, order="F").astype(np.float64)
 
 
@@ -134,7 +144,7 @@ def read_hdf5_machine(path: Path) -> dict[str, np.ndarray]:
 
 def read_hdf5(path: Path) -> dict[str, np.ndarray]:
     """The arrays of plain numbers at the top of an HDF5 file."""
-    return _hdf5(path, lambda file: {n: _dataset(file[n], path) for n in file if hasattr(file[n], "dtype")})
+    return _hdf5(path, lambda file: {n: _dataset(file[n], path) for n in file if hasattr(file[n], "nbytes")})
 
 
 def _hdf5(path: Path, read: Callable[[Any], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -149,7 +159,7 @@ def _hdf5(path: Path, read: Callable[[Any], dict[str, np.ndarray]]) -> dict[str,
             return read(file)
     except FileError:
         raise
-    except (OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
+    except (OSError, KeyError, ValueError, RuntimeError, TypeError, AttributeError) as error:
         raise FileError(f"{path} is not a readable HDF5 file: {error!s:.200}") from error
 
 

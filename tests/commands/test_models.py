@@ -108,6 +108,11 @@ def test_data_sets_are_listed_described_and_exported(tmp_path):
     assert "mnist" in run("data").stdout
 
 
+def test_a_csv_file_of_a_spreadsheet_keeps_its_first_row(tmp_path):
+    (tmp_path / "d.csv").write_bytes(b"\xef\xbb\xbf0,1\r\n1,0\r\n")
+    np.testing.assert_array_equal(popcd.datasets.load(tmp_path / "d.csv").train, [[0, 1], [1, 0]])
+
+
 def test_every_kind_of_data_file_trains_the_same_machine(tmp_path):
     rows = DATA.astype(float)
     np.save(tmp_path / "d.npy", rows)
@@ -139,9 +144,11 @@ def test_a_large_npy_file_stays_on_disk(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("0,1\n1,x\n", "not a file of numbers separated by commas"),
-        ("0,1\n1\n", "not a file of numbers"),
+        ("0,1\n1,x\n", "row 2: expected 2 numbers separated by commas, got '1,x'"),
+        ("0,1\n1\n", "row 2: expected 2 numbers"),
+        ("0,l\n1,0\n", "row 1: expected 2 numbers"),
         ("0,2\n", "only 0 and 1, got 2"),
+        ("0,\n", "has empty fields"),
     ],
 )
 def test_bad_csv_files_are_named(tmp_path, content, words):
@@ -161,6 +168,7 @@ def test_bad_csv_files_are_named(tmp_path, content, words):
         (["sample", "RUN", "--image", "5"], 2, "expected HEIGHTxWIDTH"),
         (["sample", "RUN", "--method", "gibbs", "--from", "data"], 2, "--from data needs --data"),
         (["sample", "RUN", "--from", "data", "--data", "bars-and-stripes"], 2, "chains of --method gibbs"),
+        (["sample", "RUN", "--out", "x.png"], 2, "must end in .npz"),
         (["data", "--threshold", "1"], 2, "name a data set"),
         (["data", "nothing.csv"], 1, "there is no file nothing.csv"),
         (["report", "RUN", "--image", "3x3"], 1, "9 pixels, the machine 16 units"),

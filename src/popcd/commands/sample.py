@@ -51,6 +51,8 @@ def sample(
       popcd sample runs/a --method gibbs --from data --data letters --sweeps 10
       popcd sample runs/a --complete half.npy --image 16x8 --out completed.npz
     """
+    if out.suffix != ".npz":
+        raise click.BadParameter(f"{out} must end in .npz; a picture goes beside it", param_hint="--out")
     with readable_errors(ValueError, TypeError, OSError):
         rbm = load_model(model)
         if shape is not None and shape[0] * shape[1] != rbm.n_visible:
@@ -103,13 +105,20 @@ def _partial(path: Path) -> Any:
     """Rows with NaN; in a CSV file an empty field or `nan`."""
     import numpy as np
 
+    from popcd.datasets.files import read_csv
     from popcd.foreign import read_npz
 
     if path.suffix == ".csv":
-        return np.genfromtxt(path, delimiter=",", ndmin=2)
+        return read_csv(path)
     if path.suffix == ".npz":
-        return next(iter(read_npz(path).values()))
-    return np.load(path, allow_pickle=False)
+        arrays = list(read_npz(path).values())
+        if len(arrays) != 1:
+            raise ValueError(f"{path} must hold one array, got {len(arrays)}")
+        return arrays[0]
+    try:
+        return np.load(path, allow_pickle=False)
+    except EOFError as error:
+        raise ValueError(f"{path} is empty") from error
 
 
 def _write(drawn: Any, out: Path, shape: tuple[int, int] | None) -> list[str]:

@@ -39,7 +39,7 @@ _SETTINGS: tuple[Callable[..., Any], ...] = (
     click.option("--sweeps", type=_WHOLE, help="Of pt, per update. Default: 1."),
     click.option("--learning-rate", type=float, help="Default: 0.1."),
     click.option("--schedule", type=click.Choice(SCHEDULES), help="Of the learning rate; all but constant fall to 0."),
-    click.option("--centered", is_flag=True, default=None, help="Centred gradients."),
+    click.option("--centered/--plain", "centered", default=None, help="Centred gradients. Default: plain."),
     click.option("--weight-decay", type=float, help="Of the weights. Default: 0."),
     click.option("--iterations", type=_WHOLE, help="Updates. Default: 10000."),
     click.option("--batch-size", type=_WHOLE, help="Rows per update. Default: 100."),
@@ -91,7 +91,7 @@ def train(
       popcd train --config runs/a/config.toml --seed 1 --out runs/c
       popcd train --resume runs/a
     """
-    with readable_errors(ValueError, OSError):
+    with readable_errors(ValueError, TypeError, OSError):
         folder, settings = _resolved(config, out, resume, flags)
         result = _run(folder, settings, resume is not None, services, silent)
     print_result(result, as_json, _table)

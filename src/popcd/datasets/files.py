@@ -29,7 +29,9 @@ def from_file(path: Path, threshold: float | None = None) -> Dataset:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix == ".npy" and path.stat().st_size > _MAPPED and threshold is None:
-        return Dataset(path.stem, _npy(path, "r"))
+        mapped = _npy(path, "r")
+        binary_matrix(f"{path} (first row)", mapped[:1])
+        return Dataset(path.stem, mapped)
     arrays = _arrays(path)
     if "train" not in arrays and len(arrays) == 1:
         arrays = {"train": next(iter(arrays.values()))}
@@ -70,22 +72,37 @@ def _npy(path: Path, mode: Literal["r"] | None) -> np.ndarray:
 
 
 def _csv(path: Path) -> np.ndarray:
-    """Numbers separated by commas, one row per line; a first line of names is skipped."""
-    try:
-        with path.open() as file:
-            first = file.readline().split(",")
-        names = not all(_is_number(word) for word in first)
-        return np.loadtxt(path, delimiter=",", skiprows=int(names), ndmin=2)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} is not a file of numbers separated by commas: {error!s:.200}") from error
+    rows = read_csv(path)
+    if np.isnan(rows).any():
+        raise FileError(f"{path} has empty fields; --complete of popcd sample takes such rows, training does not")
+    return rows
 
 
-def _is_number(word: str) -> bool:
+def read_csv(path: Path) -> np.ndarray:
+    """Numbers separated by commas, one row per line, NaN where a field is empty; a first line without any number is skipped."""
     try:
-        float(word)
+        lines = path.read_text("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not a text file: {error!s:.200}") from error
+    table = [line.split(",") for line in lines if line.strip()]
+    if table and not any(_number(word) is not None for word in table[0]):
+        table = table[1:]
+    rows = []
+    for i, words in enumerate(table):
+        numbers = [_number(word) for word in words]
+        if None in numbers or len(words) != len(table[0]):
+            raise FileError(
+                f"{path}, row {i + 1}: expected {len(table[0])} numbers separated by commas, got {','.join(words)[:60]!r}"
+            )
+        rows.append(numbers)
+    return np.array(rows, float)
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word) if word.strip() else float("nan")
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def fingerprint(rows: np.ndarray) -> str:

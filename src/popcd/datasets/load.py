@@ -11,7 +11,13 @@ from popcd.checks import binary_matrix
 from popcd.datasets.files import ENDINGS, Dataset, from_file
 from popcd.datasets.synthetic import artificial_modes, bars_and_stripes
 
-NAMES = ("bars-and-stripes", "artificial-modes", "letters", "mnist")
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "bars-and-stripes": ("size", "noise", "seed"),
+    "artificial-modes": ("size", "noise", "seed", "rows"),
+    "letters": ("test_fold",),
+    "mnist": (),
+}
+NAMES = tuple(OPTIONS)
 
 
 def load(source: Any, **options: Any) -> Dataset:
@@ -48,6 +54,10 @@ def load(source: Any, **options: Any) -> Dataset:
             "mnist": _mnist,
         }
         if source in builders:
+            unknown = [name for name in options if name not in OPTIONS[str(source)]]
+            if unknown:
+                knows = ", ".join(OPTIONS[str(source)]) or "none"
+                raise TypeError(f"{source} has no option {', '.join(unknown)}: it knows {knows}")
             return builders[str(source)](**options)
         if Path(source).suffix in ENDINGS:
             return from_file(Path(source), **options)

@@ -24,14 +24,14 @@ _KEPT = 2
 
 
 def write(folder: Path, state: TrainState, header: dict[str, Any]) -> Path:
-    """Add the checkpoint of a state and remove all but the last two."""
+    """Add the checkpoint of a state and remove all but the last two up to it."""
     step = int(state.step)
     arrays = _arrays(state)
     content = header | {"format": FORMAT, "step": step}
     content["checksum"] = _checksum(arrays, content)
     path = folder / f"step-{step:012d}.safetensors"
     write_atomically(path, serialise(arrays, {"popcd": json.dumps(content)}))
-    for old in found(folder)[:-_KEPT]:
+    for old in [other for other in found(folder) if other <= path][:-_KEPT]:
         old.unlink(missing_ok=True)
     return path
 
@@ -46,10 +46,10 @@ def read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
     arrays, metadata = parse_safetensors(path)
     try:
         header = json.loads(metadata["popcd"])
-        claimed = header.pop("checksum")
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        right = header.pop("checksum") == _checksum(arrays, header)
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise FileError(f"{path} has no readable popcd header") from error
-    if claimed != _checksum(arrays, header):
+    if not right:
         raise FileError(f"{path} was altered: its checksum does not fit its content")
     if header.get("format") != FORMAT:
         raise FileError(f"{path} has format {header.get('format')}, this version reads format {FORMAT}")

@@ -73,6 +73,10 @@ class Configuration:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
+        if self.iterations >= 2**31 or not 0 <= self.seed < 2**63:
+            raise ValueError(
+                f"iterations must be below 2**31 and seed from 0 to 2**63 - 1, got {self.iterations} and {self.seed}"
+            )
         for name in ("learning_rate", "weight_decay"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):

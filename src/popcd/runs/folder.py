@@ -8,6 +8,7 @@ model.safetensors   the finished machine
 """
 
 import json
+import os
 import platform
 from dataclasses import dataclass
 from importlib import metadata
@@ -40,12 +41,17 @@ class RunFolder:
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
 
+    def check_free(self) -> None:
+        """Refuse a folder that holds a run or other files; what a run left that was killed while it began does not count."""
+        names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
+        if "run.json" in names:
+            raise FileError(f"{self.path} holds a run: continue it with --resume, or name another folder with --out")
+        if any(not name.startswith(".") for name in names - {"config.toml", "checkpoints"}):
+            raise FileError(f"{self.path} holds other files: name another folder with --out")
+
     def begin(self, config: Configuration, data: dict[str, Any]) -> None:
-        """Make the folder of a new run; one that holds anything is refused."""
-        if self.path.is_dir() and any(self.path.iterdir()):
-            words = "holds a run: continue it with --resume, or" if (self.path / "run.json").exists() else "holds other files:"
-            raise FileError(f"{self.path} {words} name another folder with --out")
-        self.checkpoints.mkdir(parents=True)
+        """Make the folder of a new run."""
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path / "config.toml", config.to_toml().encode())
         content = {"format": FORMAT, "popcd": popcd.__version__, "jax": metadata.version("jax"), "data": data}
         content |= {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
@@ -87,8 +93,11 @@ class RunFolder:
         write_atomically(self.metrics, "".join(json.dumps(row) + "\n" for row in kept).encode())
 
     def add_row(self, row: dict[str, Any]) -> None:
+        """Synced, so that no checkpoint outlives the rows before it."""
         with self.metrics.open("a") as file:
             file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def add_evaluation(self, result: dict[str, Any]) -> None:
         """Keep an evaluation, in place of an earlier one of the same rows."""

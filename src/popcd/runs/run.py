@@ -60,7 +60,9 @@ def load_data(config: Configuration) -> Dataset:
 
 def describe(data: Dataset) -> dict[str, Any]:
     """What a run remembers of its data."""
-    return {"name": data.name, "rows": len(data.train), "visible": data.train.shape[1], "sha256": fingerprint(data.train)}
+    test = None if data.test is None else fingerprint(data.test)
+    size = {"name": data.name, "rows": len(data.train), "visible": data.train.shape[1]}
+    return size | {"sha256": fingerprint(data.train), "test_sha256": test}
 
 
 def run(
@@ -78,10 +80,12 @@ def run(
     if resume:
         folder.check_data(what)
     else:
-        folder.begin(config, what)
+        folder.check_free()
     header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
     training = _prepared(config, data)
-    state, means = _last(training, folder, tell) if resume else (training.first, Means())
+    if not resume:  # only now: settings that cannot be trained leave no folder behind
+        folder.begin(config, what)
+    state, means = _last(training, config, folder, tell) if resume else (training.first, Means())
     folder.forget_rows_after(int(state.step))
     record = _recorder(folder, evaluation(config.hidden, data))
     with ExitStack() as stack:
@@ -139,15 +143,24 @@ def _prepared(config: Configuration, data: Dataset) -> Training:
     )
 
 
-def _last(training: Training, folder: RunFolder, tell: Callable[[str], None]) -> tuple[TrainState, Means]:
-    """The newest checkpoint that is whole, with the metrics since the last row; the first state where there is none."""
-    for path in reversed(checkpoint.found(folder.checkpoints)):
+def _last(
+    training: Training, config: Configuration, folder: RunFolder, tell: Callable[[str], None]
+) -> tuple[TrainState, Means]:
+    """The newest checkpoint that is whole, with the metrics since the last row; the first state where there never was one."""
+    paths = checkpoint.found(folder.checkpoints)
+    for path in reversed(paths):
         try:
             state, header = checkpoint.read(path, training.first)
-            since = header["since_last_row"]
-            return state, Means(since["updates"], {n: np.asarray(v) for n, v in since["sums"].items()})
         except FileError as error:
-            tell(f"{error}; what came before it is used")
+            tell(f"{error}; the checkpoint before it is used, this one is kept as {path.name}.damaged")
+            path.rename(path.with_name(f"{path.name}.damaged"))
+            continue
+        if header["configuration"] != asdict(config):
+            raise FileError(f"config.toml in {folder.path} was changed since the run began: put it back, or begin a new run")
+        since = header["since_last_row"]
+        return state, Means(since["updates"], {n: np.asarray(v) for n, v in since["sums"].items()})
+    if paths:
+        raise FileError(f"no checkpoint in {folder.checkpoints} can be used: begin a new run with another --out")
     return training.first, Means()
 
 
@@ -162,4 +175,4 @@ def evaluation(hidden: int, data: Dataset) -> Callable[[RBM], dict[str, float]]:
 def plain(metrics: dict[str, Any]) -> dict[str, Any]:
     """Numbers as Python has them; a vector, such as swap rates, as its least value."""
     host = {name: np.asarray(value, np.float64) for name, value in jax.device_get(metrics).items()}
-    return {name if value.ndim == 0 else f"least_{name}": float(value.min(initial=np.inf)) for name, value in host.items()}
+    return {name if value.ndim == 0 else f"least_{name}": float(value.min()) for name, value in host.items() if value.size}
