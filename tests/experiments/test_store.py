@@ -1,5 +1,6 @@
 import json
-import multiprocessing
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -66,33 +67,34 @@ def test_times_do_not_enter_the_checksum(tmp_path):
     assert Store(tmp_path).read(Job(CURVE, 0))["times"]["seconds"] == 9.0
 
 
-def _claim(folder, name, pipe):
-    with Store(folder).claim(name) as mine:
-        pipe.send(mine)
-        pipe.recv()
+CLAIM = """
+import sys, pathlib
+from popcd.experiments.store import Store
+with Store(pathlib.Path(sys.argv[1])).claim(sys.argv[2]) as mine:
+    print(mine, flush=True)
+    sys.stdin.readline()
+"""
 
 
 def test_a_claim_holds_against_other_processes_until_its_process_dies(tmp_path):
-    context = multiprocessing.get_context("spawn")
-
     def other(name):
-        here, there = context.Pipe()
-        process = context.Process(target=_claim, args=(tmp_path, name, there))
-        process.start()
-        return process, here, here.recv()
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLAIM, tmp_path, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return process, process.stdout.readline()
 
-    first, _, got = other("a")
-    assert got
+    first, got = other("a")
+    assert got == "True\n"
     with Store(tmp_path).claim("b") as mine, Store(tmp_path).claim("c") as nested:
-        assert mine and nested  # noqa: PT018
+        assert mine
+        assert nested
         with Store(tmp_path).claim("a") as taken:
             assert not taken
-        second, pipe, got = other("b")  # a nested claim that ended has not ended this one
-        assert not got
-        pipe.send(None)
-        second.join()
+        second, got = other("b")  # a nested claim that ended has not ended this one
+        assert got == "False\n"
+        second.communicate("\n")
     first.kill()
-    first.join()
+    first.communicate()
     with Store(tmp_path).claim("a") as mine:
         assert mine
 
