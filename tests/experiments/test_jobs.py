@@ -1,6 +1,5 @@
 """Jobs and workers in this process, on short trainings."""
 
-import os
 import queue
 import sys
 from dataclasses import replace
@@ -110,8 +109,8 @@ def test_a_sampled_truth_is_kept_with_its_noise(store, monkeypatch):
 
 def test_a_worker_does_all_jobs_and_tells_of_each(store):
     work, events = [Job(CURVE, 0), Job(CELL, 0)], queue.Queue()
-    runner._work(work, store, events, os.getppid())
-    runner._work(work, store, events, os.getppid())
+    runner._work(work, store, events)
+    runner._work(work, store, events)
     told = [(event.kind, event.job) for event in events.queue if event.kind in ("done", "there")]
     assert told == [("done", work[0].name), ("done", work[1].name), ("there", work[0].name), ("there", work[1].name)]
 
@@ -126,7 +125,7 @@ def test_a_job_that_fails_is_named_and_the_others_are_done(store, monkeypatch):
 
     monkeypatch.setattr(jobs, "do", failing)
     events = queue.Queue()
-    runner._work([Job(CURVE, 0), Job(CURVE, 1)], store, events, os.getppid())
+    runner._work([Job(CURVE, 0), Job(CURVE, 1)], store, events)
     failures = runner._listen(events, lambda event: None)
     assert failures == [f"{Job(CURVE, 0).name}: MemoryError: too much"]
     assert store.read(Job(CURVE, 1)) is not None

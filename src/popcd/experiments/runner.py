@@ -70,7 +70,8 @@ def run(jobs: Sequence[Job], store: Store, processes: int, hear: Callable[[Event
     events: Any = context.Queue()
     with _environment(_ONE_THREAD):
         workers = [
-            context.Process(target=_work, args=(list(jobs), store, events, os.getpid()), daemon=True) for _ in range(processes)
+            context.Process(target=_worker, args=(list(jobs), store, events, os.getpid()), daemon=True)
+            for _ in range(processes)
         ]
         for worker in workers:
             worker.start()
@@ -106,9 +107,14 @@ def _listen(events: Any, hear: Callable[[Event], None]) -> list[str]:
             hear(event)
 
 
-def _work(jobs: list[Job], store: Store, events: Any, parent: int) -> None:
-    """A worker: takes what nobody else works on until everything is done; a job that fails does not keep it from the others."""
+def _worker(jobs: list[Job], store: Store, events: Any, parent: int) -> None:
+    """What a worker process does."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _work(jobs, store, events)
+
+
+def _work(jobs: list[Job], store: Store, events: Any) -> None:
+    """Take what nobody else works on until everything is done; a job that fails does not keep it from the others."""
     while jobs:
         taken = [job for job in jobs if not _try(job, store, events)]
         if len(taken) == len(jobs):
