@@ -73,6 +73,12 @@ def test_scatter_of_a_curve_is_no_divergence(seed):
     assert curves(*(noise - np.linspace(0, 10, 200))).diverged().all()
 
 
+def test_a_steep_rise_before_the_best_is_no_noise():
+    """As CD-1 in the demo: 100 evaluations, up by six nat in the first ones, then slowly down by two."""
+    trial = np.concatenate([np.linspace(-11, -5, 7), np.linspace(-5, -7, 93)])
+    assert curves(trial).diverged().all()
+
+
 def test_a_bracket_as_wide_as_the_loss_is_no_divergence():
     falls = [-5.0, -4.0, -4.5]
     assert curves(falls).diverged().all()

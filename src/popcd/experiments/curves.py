@@ -37,7 +37,7 @@ class Curves:
         """Which trials ended below their best by more than 0.1 nat, ten times their own noise, and the brackets.
 
         Best and end are means over 20th parts of the curve; the noise is that of such a mean, from the scatter of the curve
-        around its best part. Ten, because the best is the largest of many noisy means.
+        from its best part on. Ten, because the best is the largest of many noisy means.
         """
         window = max(1, len(self.steps) // 20)
         return np.array([np.isnan(trial).any() or self._fell(trial, window) for trial in self.log_likelihood])
@@ -45,8 +45,8 @@ class Curves:
     def _fell(self, trial: np.ndarray, window: int) -> bool:
         smooth = np.convolve(trial, np.ones(window) / window, mode="valid")
         best = int(smooth.argmax())
-        around = trial[max(0, best - 2 * window) : best + 3 * window]
-        noise = np.diff(around).std() / np.sqrt(2 * window) if window > 1 else 0.0
+        after = trial[best : best + 4 * window]  # not before: the rise to the best is no noise
+        noise = np.diff(after).std() / np.sqrt(2 * window) if window > 1 else 0.0
         doubt = max(_NOTICED, 10 * noise, self.doubt(best, -1))
         return bool(smooth.max() - smooth[-1] > doubt)
 
