@@ -1,10 +1,12 @@
 """Damaged and wild files: each is read or refused with an error of popcd; nothing crashes, hangs or takes much memory."""
 
+import faulthandler
 import json
 import random
 import tracemalloc
 import warnings
 
+import h5py
 import numpy as np
 import pytest
 import scipy.io
@@ -18,6 +20,8 @@ TRAINING = prepare(
     popcd.RBM.create(16, 4), popcd.datasets.load("bars-and-stripes").train, popcd.pcd(), batch_size=8, learning_rate=0.1
 )
 
+_HANGS = 30  # seconds for a file of a few kilobytes, on however busy a machine
+
 
 def originals(folder):
     """Whole files of every kind, with the function that reads them."""
@@ -28,8 +32,11 @@ def originals(folder):
     named = {"vishid": WIDE.weights, "visbiases": WIDE.visible_bias, "hidbiases": WIDE.hidden_bias}
     scipy.io.savemat(folder / "m.mat", named)
     scipy.io.savemat(folder / "packed.mat", named, do_compression=True)
+    with h5py.File(folder / "m.h5", "w") as file:
+        for name, value in {"weight_matrix": WIDE.weights, "vbias": WIDE.visible_bias, "hbias": WIDE.hidden_bias}.items():
+            file[f"update_10/params/{name}"] = value
     path = checkpoint.write(folder, TRAINING.first, {"seed": 0})
-    names = ("m.safetensors", "m.npz", "packed.npz", "m.mat", "packed.mat")
+    names = ("m.safetensors", "m.npz", "packed.npz", "m.mat", "packed.mat", "m.h5")
     return [(folder / name, popcd.load) for name in names] + [(path, lambda p: checkpoint.read(p, TRAINING.first))]
 
 
@@ -68,11 +75,14 @@ def fuzz(folder, seed, rounds):
     for number in range(rounds):
         content, path, read = contents[number % len(contents)]
         path.write_bytes(damaged(chance, content))
+        faulthandler.dump_traceback_later(_HANGS, exit=True)  # ends the tests with a trace, also inside a library
         try:
             read(path)
             outcomes["read"] += 1
         except popcd.FileError:
             outcomes["refused"] += 1
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return outcomes, peak

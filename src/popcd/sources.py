@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from popcd.checks import column_means
+from popcd.checks import binary_matrix, column_means
 from popcd.epochs import Place
 from popcd.rbm import RBM
 from popcd.updates import Plan, TrainState, advance, init
@@ -20,8 +20,6 @@ _BLOCK, _LONGEST = 1 << 26, 1000  # bytes and updates of a window of batches
 
 class Source(Protocol):
     """Rows of a training set in the order of a run."""
-
-    n_rows: int
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
@@ -34,9 +32,9 @@ class Resident:
     """All rows on the device."""
 
     def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
-        self.n_rows, self._plan, self._root = len(rows), plan, root
-        self._data, self._means = jnp.asarray(rows), column_means("data", rows)
-        self._next: tuple[int, Place] | None = None
+        self._plan, self._root = plan, root
+        self._data, self._means = jnp.asarray(rows), rows.sum(axis=0, dtype=np.int64) / len(rows)
+        self._next: tuple[int, Place] = (0, plan.place(0, root))  # where the update after the last one begins
 
     def begin(self, rbm: RBM) -> TrainState:
         epochs, n = self._plan.epochs(self._root), self._plan.n_starts
@@ -44,8 +42,7 @@ class Resident:
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         start = int(state.step)
-        known = self._next is not None and self._next[0] == start
-        place = self._next[1] if known and self._next else self._plan.place(start, self._root)
+        place = self._next[1] if self._next[0] == start else self._plan.place(start, self._root)
         state, place, sums = advance(state, place, stop, self._data, self._root, self._plan)
         self._next = stop, place
         return state, _host(sums)
@@ -55,7 +52,7 @@ class Streamed:
     """Rows of a memory-mapped array; a window of batches is read at a time, in the order of the file."""
 
     def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
-        self.n_rows, self._rows, self._plan, self._root = len(rows), rows, plan, root
+        self._rows, self._plan, self._root = rows, plan, root
         self._means = column_means("data", rows)
         self._window = int(np.clip(_BLOCK // (plan.batch_size * rows.shape[1]), 1, _LONGEST))  # updates read together
         self._orders: dict[int, np.ndarray] = {}
@@ -79,10 +76,11 @@ class Streamed:
     def _read(self, first: int, n: int) -> Array:
         """Rows `first` to `first + n` of the endless line, as `Epochs.rows` has them."""
         places = np.arange(first, first + n)
+        epochs, within = np.divmod(places, len(self._rows))
         numbers = np.empty(n, np.int64)
-        for epoch in range(first // self.n_rows, (first + n - 1) // self.n_rows + 1):
-            here = places // self.n_rows == epoch
-            numbers[here] = self._order(epoch)[places[here] % self.n_rows]
+        for epoch in range(epochs[0], epochs[-1] + 1):
+            here = epochs == epoch
+            numbers[here] = self._order(epoch)[within[here]]
         wanted, where = np.unique(numbers, return_inverse=True)  # sorted: the disk is read forwards, each row once
         return jnp.asarray(np.asarray(self._rows[wanted], np.uint8)[where])
 
@@ -95,9 +93,11 @@ class Streamed:
 
 def source(rows: np.ndarray, plan: Plan, root: Array) -> Source:
     """Rows of a memory-mapped array stay on disk, all others go to the device."""
-    if isinstance(rows, np.memmap) and plan.n_starts <= len(rows):
+    if not isinstance(rows, np.memmap):
+        return Resident(rows, plan, root)
+    if plan.n_starts <= len(rows):
         return Streamed(rows, plan, root)
-    return Resident(np.asarray(rows, np.uint8), plan, root)
+    return Resident(binary_matrix("data", rows), plan, root)
 
 
 def _host(sums: dict[str, Array]) -> dict[str, np.ndarray]:

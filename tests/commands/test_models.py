@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import popcd
 from popcd.cli import main
+from popcd.commands.options import print_result
 from popcd.commands.progress import Progress
 
 DATA = popcd.datasets.load("bars-and-stripes").train
@@ -76,6 +77,26 @@ def test_diagnose_measures_one_estimator_or_all_and_recommends(folder):
     assert "diagnosing" in done.stderr
 
 
+def test_an_evaluation_that_cannot_be_kept_is_printed_all_the_same(folder, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("popcd.runs.folder.write_atomically", refuse)
+    done = run("evaluate", folder, "--data", "bars-and-stripes", "-q")
+    assert done.exit_code == 0
+    assert "mean log-likelihood" in done.stdout
+    assert "not kept for `popcd report`" in done.stderr
+
+
+def test_numbers_that_json_does_not_have_are_null(capsys):
+    print_result({"a": [float("nan"), 1.5, {"b": -float("inf")}], "c": True}, True, str)
+    assert capsys.readouterr().out == '{"a": [null, 1.5, {"b": null}], "c": true}\n'
+
+
+def test_a_report_names_its_file_in_json(folder):
+    assert result("report", folder)["files"] == [str(folder / "report.html")]
+
+
 def test_samples_go_into_a_file_and_a_picture(folder, tmp_path):
     found = result("sample", folder, "-n", 30, "--image", "4x4", "--out", tmp_path / "s.npz")
     assert found["files"] == [str(tmp_path / "s.npz"), str(tmp_path / "s.png")]
@@ -139,6 +160,18 @@ def test_a_large_npy_file_stays_on_disk(tmp_path, monkeypatch):
     assert run("train", "--data", "bars-and-stripes", *words, "--out", tmp_path / "b").exit_code == 0
     models = [(tmp_path / name / "model.safetensors").read_bytes() for name in "ab"]
     assert models[0] == models[1]
+    monkeypatch.setattr("popcd.commands.models._ROWS_FROM_DISK", 20)
+    done = run("evaluate", tmp_path / "a", "--data", tmp_path / "d.npy", "-q")
+    assert "20 of its 32 rows, drawn at random, stand for them" in done.stderr
+    assert "on 20 rows" in done.stdout
+
+
+def test_a_threshold_on_a_large_file_is_taken_in_blocks(tmp_path, monkeypatch):
+    grey = np.random.default_rng(0).random((50, 7))
+    np.save(tmp_path / "d.npy", grey)
+    monkeypatch.setattr("popcd.datasets.files._MAPPED", 100)
+    monkeypatch.setattr("popcd.datasets.files._BLOCK", 500)
+    np.testing.assert_array_equal(popcd.datasets.load(tmp_path / "d.npy", threshold=0.3).train, grey > 0.3)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +200,11 @@ def test_bad_csv_files_are_named(tmp_path, content, words):
         (["sample", "RUN", "--image", "5x5"], 1, "25 pixels, the machine 16 units"),
         (["sample", "RUN", "--image", "5"], 2, "expected HEIGHTxWIDTH"),
         (["sample", "RUN", "--method", "gibbs", "--from", "data"], 2, "--from data needs --data"),
-        (["sample", "RUN", "--from", "data", "--data", "bars-and-stripes"], 2, "chains of --method gibbs"),
+        (["sample", "RUN", "--from", "data", "--data", "bars-and-stripes"], 2, "--from, --data has no use with --method auto"),
+        (["sample", "RUN", "--method", "exact", "--sweeps", "3"], 2, "--sweeps has no use with --method exact"),
+        (["sample", "RUN", "--complete", __file__, "-n", "3"], 2, "--number has no use with --complete"),
+        (["diagnose", "RUN", "--data", "bars-and-stripes", "--k", "2"], 2, "settings of one --estimator"),
+        (["diagnose", "RUN", "--data", "bars-and-stripes", "--estimator", "pt", "--k", "2"], 2, "no setting k"),
         (["sample", "RUN", "--out", "x.png"], 2, "must end in .npz"),
         (["data", "--threshold", "1"], 2, "name a data set"),
         (["data", "nothing.csv"], 1, "there is no file nothing.csv"),

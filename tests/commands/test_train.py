@@ -15,7 +15,10 @@ from click.testing import CliRunner
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import popcd
+import popcd.runs.checkpoint as checkpoint
+import popcd.runs.run as run_module
 from popcd.cli import main
+from popcd.runs.configuration import configuration
 from processes import command
 
 # Rows of metrics and checkpoints fall on different updates
@@ -52,6 +55,7 @@ def test_a_run_leaves_model_metrics_configuration_and_two_checkpoints(tmp_path):
     result = json.loads(done.stdout)
     assert result["model"] == str(out / "model.safetensors")
     assert sorted(p.name for p in out.iterdir()) == [
+        ".lock",
         "checkpoints",
         "config.toml",
         "metrics.jsonl",
@@ -85,12 +89,21 @@ def test_flags_win_over_the_file_and_the_resolved_settings_train_the_same(tmp_pa
     assert_same(tmp_path / "a", tmp_path / "b")
 
 
+def test_another_estimator_does_not_inherit_settings_that_it_does_not_know(tmp_path):
+    settings = 'estimator = "pop-cd"\nk = 2\nproposal = "mixture"\ndata = "bars-and-stripes"\nhidden = 3\n'
+    (tmp_path / "c.toml").write_text(f"{settings}batch_size = 8\niterations = 30\n")
+    assert train("--config", tmp_path / "c.toml", "--estimator", "cd", "--out", tmp_path / "a", "-q").exit_code == 0
+    resolved = (tmp_path / "a" / "config.toml").read_text()
+    assert 'estimator = "cd"\nk = 2\n' in resolved
+    assert "proposal" not in resolved
+
+
 LONG = {"pt": 20_000, "exact": 30_000}  # updates that take seconds, so that kills hit a run at work
 
 
-def kill_and_resume(folder, word, seed, times):
+def kill_and_resume(folder, word, times):
     """SIGKILL at random moments after a new checkpoint; returns how many hit a run that had not come to its end."""
-    whole, killed, chance = folder / "whole", folder / "killed", random.Random(seed)
+    whole, killed = folder / "whole", folder / "killed"
     n, words = LONG.get(word, 100_000), WORDS[word]
     long = (*SET, "--iterations", n, "--evaluate-every", n // 70, "--checkpoint-every", n // 100)
     assert train(*long, *words, "--out", whole, "-q").exit_code == 0
@@ -101,7 +114,7 @@ def kill_and_resume(folder, word, seed, times):
         before = set((killed / "checkpoints").glob("step*"))
         while process.poll() is None and set((killed / "checkpoints").glob("step*")) == before:
             time.sleep(0.01)
-        time.sleep(chance.uniform(0, 0.2))
+        time.sleep(random.uniform(0, 0.2))
         process.kill()
         process.wait()
         hits += not (killed / "model.safetensors").exists()
@@ -111,14 +124,14 @@ def kill_and_resume(folder, word, seed, times):
     return hits
 
 
-def test_a_killed_run_resumes_bit_for_bit(tmp_path, seed):
-    assert kill_and_resume(tmp_path, "pcd", seed, times=3) > 0
+def test_a_killed_run_resumes_bit_for_bit(tmp_path):
+    assert kill_and_resume(tmp_path, "pcd", times=3) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
-def test_a_run_killed_twenty_times_resumes_bit_for_bit(tmp_path, seed, word):
-    hits = kill_and_resume(tmp_path, word, seed, times=20)
+def test_a_run_killed_twenty_times_resumes_bit_for_bit(tmp_path, word):
+    hits = kill_and_resume(tmp_path, word, times=20)
     print(word, "killed between its first checkpoint and its end", hits, "times")
     assert hits >= 10
 
@@ -165,6 +178,65 @@ def test_a_signal_writes_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     assert "Traceback" not in error
     assert len(list((out / "checkpoints").iterdir())) >= 1
     assert not (out / "model.safetensors").exists()
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path):
+    out = tmp_path / "a"
+    words = (*SET, "--iterations", 2_000_000, "--estimator", "cd", "--checkpoint-every", 10_000)
+    process = subprocess.Popen(command("train", *words, "--out", out), stderr=subprocess.DEVNULL)
+    while not list((out / "checkpoints").glob("step*")) and process.poll() is None:
+        time.sleep(0.05)
+    done = train("--resume", out)
+    process.kill()
+    process.wait()
+    assert done.exit_code == 1
+    assert f"another process is training in {out}" in done.stderr
+
+
+def test_a_slow_run_writes_checkpoints_by_the_clock_and_resumes_bit_for_bit(tmp_path, monkeypatch):
+    words = (*SET, "--iterations", 4000, "--evaluate-every", 4000, "--checkpoint-every", 4000, "-q")
+    assert train(*words, "--out", tmp_path / "a").exit_code == 0
+    monkeypatch.setattr(run_module, "_SAVED_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "_KEPT", 100)
+    assert train(*words, "--out", tmp_path / "b").exit_code == 0
+    paths = checkpoint.found(tmp_path / "b" / "checkpoints")
+    assert len(paths) > 3
+    for path in paths[2:]:
+        path.unlink()
+    (tmp_path / "b" / "model.safetensors").unlink()
+    assert train("--resume", tmp_path / "b", "-q").exit_code == 0
+    assert_same(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("settings", "together"),
+    [
+        ({"estimator": "cd"}, 1594),
+        ({"estimator": "cd", "k": 100}, 31),
+        ({"estimator": "pt", "n_temperatures": 40, "sweeps": 10}, 7),
+        ({"estimator": "exact"}, 1),
+    ],
+)
+def test_costly_updates_are_run_few_at_a_time_so_that_signals_are_heard(settings, together):
+    config = configuration({"data": "mnist", "hidden": 20, "batch_size": 500} | settings)
+    assert run_module._CHUNK_WORK // run_module.update_work(config, 784) == together
+
+
+def test_what_a_killed_process_had_begun_to_write_is_removed(tmp_path):
+    train(*BASE, "--out", tmp_path / "a", "-q")
+    left = [tmp_path / "a" / ".metrics.jsonl.x1", tmp_path / "a" / "checkpoints" / ".step-000000000010.safetensors.x2"]
+    for path in left:
+        path.touch()
+    assert train("--resume", tmp_path / "a", "-q").exit_code == 0
+    assert not any(path.exists() for path in left)
+
+
+def test_other_versions_on_resuming_are_told(tmp_path):
+    train(*BASE, "--out", tmp_path / "a", "-q")
+    about = json.loads((tmp_path / "a" / "run.json").read_text())
+    (tmp_path / "a" / "run.json").write_text(json.dumps(about | {"jax": "0.1"}))
+    assert "continued with other versions" in (told := train("--resume", tmp_path / "a", "-q").stderr)
+    assert "jax 0.1 then" in told
 
 
 def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(tmp_path):
@@ -253,6 +325,11 @@ class Recorder:
     def __init__(self):
         self.calls = []
 
+    def search_runs(self, **named):
+        """MLflow's list of runs that were begun."""
+        self.calls.append(("search_runs", (), named))
+        return []
+
     def __getattr__(self, name):
         def call(*arguments, **named):
             self.calls.append((name, arguments, named))
@@ -272,6 +349,20 @@ def test_services_are_imported_only_when_asked_for_and_hear_every_row(tmp_path, 
     assert heard == [(row["step"], row["log_likelihood"]) for row in metrics(tmp_path / "a")]
 
 
+def test_a_resumed_run_goes_on_in_its_services_under_its_own_name(tmp_path, monkeypatch):
+    recorder = Recorder()
+    for service in ("wandb", "mlflow"):
+        monkeypatch.setitem(sys.modules, service, recorder)
+    for folder in ("one/a", "two/a"):
+        assert train(*BASE, "--log", "wandb", "--log", "mlflow", "--out", tmp_path / folder, "-q").exit_code == 0
+        assert train("--resume", tmp_path / folder, "-q").exit_code == 0
+    ids = [named["id"] for name, _, named in recorder.calls if name == "init"]
+    assert (ids[0], ids[2]) == (ids[1], ids[3])
+    assert ids[0] != ids[2]
+    sought = [named["filter_string"] for name, _, named in recorder.calls if name == "search_runs"]
+    assert sought == [f"tags.popcd = '{one}'" for one in ids]
+
+
 def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     done = train(*BASE, "--log", "wandb", "--out", tmp_path / "a")
@@ -283,16 +374,16 @@ def test_a_service_that_is_not_installed_is_named(tmp_path, monkeypatch):
     ("arguments", "code", "words"),
     [
         ([*BASE], 2, "name a folder for the run with --out"),
-        (["--hidden", "3", "--out", "x"], 1, "data must be said"),
+        (["--hidden", "3", "--out", "x"], 2, "data must be said"),
         (["--data", "cifar", "--hidden", "3", "--out", "x"], 1, "unknown data set 'cifar': expected one of bars-and-stripes"),
         (
             ["--data", "letters", "--hidden", "3", "--estimator", "cd", "--proposal", "mixture", "--out", "x"],
-            1,
+            2,
             "no setting proposal",
         ),
         ([*SET[:4], "--batch-size", "33", "--out", "x"], 1, "batch_size must be at most the number of rows, 32, got 33"),
         ([*SET, "--threshold", "0.5", "--out", "x"], 1, "bars-and-stripes has no option threshold: it knows size, noise, seed"),
-        ([*SET, "--seed", 2**63, "--out", "x"], 1, "seed from 0 to 2"),
+        ([*SET, "--seed", 2**63, "--out", "x"], 2, "seed from 0 to 2"),
     ],
 )
 def test_bad_words_are_named(arguments, code, words, tmp_path, monkeypatch):

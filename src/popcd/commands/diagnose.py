@@ -19,8 +19,8 @@ _ALL = (("cd", 1, None), ("cd", 10, None), ("pop-cd", 1, "single"), ("pop-cd", 1
 @click.option(
     "--estimator", type=click.Choice(("cd", "pcd", "pt", "pop-cd", "exact")), help="One only. Default: cd and pop-cd."
 )
-@click.option("--k", type=click.IntRange(min=1), default=1, show_default=True, help="Gibbs steps of --estimator.")
-@click.option("--proposal", type=click.Choice(("single", "joint", "mixture")), default="single", help="Of pop-cd.")
+@click.option("--k", type=click.IntRange(min=1), help="Gibbs steps of --estimator cd, pcd or pop-cd. Default: 1.")
+@click.option("--proposal", type=click.Choice(("single", "joint", "mixture")), help="Of --estimator pop-cd. Default: single.")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Default: 500, or all rows.")
 @click.option("--repeats", type=click.IntRange(min=3), default=1_000, show_default=True, help="Gradient estimates each.")
 @threshold
@@ -31,8 +31,8 @@ def diagnose(
     model: Path,
     data: str,
     estimator: str | None,
-    k: int,
-    proposal: str,
+    k: int | None,
+    proposal: str | None,
     batch_size: int | None,
     repeats: int,
     threshold: float | None,
@@ -54,7 +54,7 @@ def diagnose(
         rbm = load_model(model)
         rows = load_data(data, threshold, rbm).train
         batch_size = min(batch_size or 500, len(rows))
-        asked = _ALL if estimator is None else ((estimator, k, proposal if estimator == "pop-cd" else None),)
+        asked = _asked(rbm, estimator, k, proposal)
         with Progress("diagnosing", len(asked) + 1, silent) as bar:
             measured = _measure(rbm, rows, asked, batch_size, repeats, seed, bar)
             mixing, information = _model(rbm, seed)
@@ -76,18 +76,33 @@ def diagnose(
     print_result(result, as_json, _table)
 
 
+def _asked(rbm: Any, estimator: str | None, k: int | None, proposal: str | None) -> list[tuple[dict[str, Any], Any]]:
+    """What is said of each estimator, and the estimator."""
+    from popcd.runs.configuration import Configuration
+    from popcd.runs.run import build_estimator
+
+    if estimator is None and (k is not None or proposal is not None):
+        raise click.UsageError("--k and --proposal are settings of one --estimator: name it")
+    found = []
+    for word, steps, way in _ALL if estimator is None else ((estimator, k, proposal),):
+        try:
+            built = build_estimator(Configuration("-", rbm.n_hidden, word, steps, way))
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        stepped = f"{word}-{steps or 1}" if word in ("cd", "pcd", "pop-cd") else word
+        label = stepped if way in (None, "single") else f"{stepped} {way}"
+        found.append(({"label": label, "estimator": word, "k": steps or 1, "proposal": way}, built))
+    return found
+
+
 def _measure(rbm: Any, rows: Any, asked: Any, batch_size: int, repeats: int, seed: int, bar: Progress) -> list[dict[str, Any]]:
     from popcd import gradient_error
     from popcd.evaluation import true_gradient
-    from popcd.runs.configuration import Configuration
-    from popcd.runs.run import build_estimator
 
     bar.at(0, "the true gradient")
     truth = true_gradient(rbm, rows, seed=seed)
     found = []
-    for number, (word, k, proposal) in enumerate(asked):
-        steps = k if word in ("cd", "pcd", "pop-cd") else None
-        estimator = build_estimator(Configuration("-", rbm.n_hidden, word, steps, proposal))
+    for number, (about, estimator) in enumerate(asked):
         error = gradient_error(
             rbm,
             rows,
@@ -96,12 +111,10 @@ def _measure(rbm: Any, rows: Any, asked: Any, batch_size: int, repeats: int, see
             repeats=repeats,
             seed=seed,
             truth=truth,
-            progress=lambda done, of, number=number, name=str(estimator): bar.at(number + done / of),  # type: ignore[misc]
+            progress=lambda done, of, number=number: bar.at(number + done / of),  # type: ignore[misc]
         )
-        label = f"{word}{'' if steps is None else f'-{k}'}{' mixture' if proposal == 'mixture' else ''}"
-        row = {"label": label, "estimator": word, "k": k, "proposal": proposal, "ess_share": error.ess / batch_size}
-        found.append(row | asdict(error))
-        bar.at(number + 1, label)
+        found.append(about | {"ess_share": error.ess / batch_size} | asdict(error))
+        bar.at(number + 1, about["label"])
     return found
 
 

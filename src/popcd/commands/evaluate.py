@@ -7,7 +7,7 @@ import click
 
 from popcd.commands.models import load_data, load_model, model, seed, threshold
 from popcd.commands.options import as_json, print_result, readable_errors
-from popcd.commands.progress import Progress, quiet
+from popcd.commands.progress import Progress, quiet, tell
 from popcd.runs.folder import RunFolder
 
 
@@ -56,9 +56,12 @@ def evaluate(
         with Progress("evaluating", 1, silent) as bar:
             found = _estimate(rbm, rows, sets.train, method, chains, steps, sweeps, seed, bar)
         result = {"model": str(model), "data": data, "part": part, **found}
-        if model.is_dir():
-            RunFolder(model).add_evaluation(result)
     print_result(result, as_json, _table)
+    if model.is_dir():
+        try:
+            RunFolder(model).add_evaluation(result)
+        except OSError as error:
+            tell(f"not kept for `popcd report`: {error}")
 
 
 def _estimate(

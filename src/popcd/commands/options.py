@@ -1,6 +1,7 @@
 """Options and errors that commands share."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,4 +56,13 @@ def readable_errors(*kinds: type[Exception]) -> Iterator[None]:
 
 def print_result(result: dict[str, Any], as_json: bool, table: Callable[[dict[str, Any]], str]) -> None:
     """One JSON object, or a table for people, on standard output."""
-    click.echo(json.dumps(result) if as_json else table(result))
+    click.echo(json.dumps(_strict(result), allow_nan=False) if as_json else table(result))
+
+
+def _strict(value: Any) -> Any:
+    """JSON has neither NaN nor infinities: null stands for them."""
+    if isinstance(value, dict):
+        return {name: _strict(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -64,7 +64,7 @@ class Progress:
 
     def note(self, words: str) -> None:
         """A line above the bar."""
-        tell(f"\r{words}" if self._terminal else words)
+        tell(f"\r\x1b[K{words}" if self._terminal and self._drawn else words)
 
     def _line(self, now: float, done: float) -> str:
         assert self._first is not None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from popcd.commands.options import image_shape, readable_errors
+from popcd.commands.options import as_json, image_shape, print_result, readable_errors
 
 
 @click.command()
@@ -15,7 +15,8 @@ from popcd.commands.options import image_shape, readable_errors
     help="The file: .html, one self-contained page, or .md, pictures in a folder beside it. Default: DIRECTORY/report.html.",
 )
 @image_shape("Of a run on images: their shape, where it cannot be guessed.")
-def report(directory: Path, out: Path | None, shape: tuple[int, int] | None) -> None:
+@as_json
+def report(directory: Path, out: Path | None, shape: tuple[int, int] | None, as_json: bool) -> None:
     """Write the results in DIRECTORY, of `popcd reproduce` or of `popcd train`, as a page to read.
 
     \b
@@ -40,4 +41,4 @@ def report(directory: Path, out: Path | None, shape: tuple[int, int] | None) -> 
         else:
             title = f"popcd: {directory.name}" if is_run else "popcd: the paper's experiments, run again"
             write_atomically(target, html(title, blocks).encode())
-    click.echo(str(target))
+    print_result({"directory": str(directory), "files": [str(target)]}, as_json, lambda result: result["files"][0])

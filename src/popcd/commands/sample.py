@@ -8,6 +8,9 @@ import click
 from popcd.commands.models import load_model, model, seed, threshold
 from popcd.commands.options import as_json, image_shape, print_result, readable_errors
 
+_TYPED = click.core.ParameterSource.COMMANDLINE
+_PICTURED = 400
+
 
 @click.command()
 @model
@@ -17,19 +20,23 @@ from popcd.commands.options import as_json, image_shape, print_result, readable_
     "--from", "source", type=click.Choice(("data", "base", "coins")), default="coins", help="Where Gibbs chains start."
 )
 @click.option("--data", help="For --from data or base (independent units with the data's means): a shipped set or a file.")
-@click.option("--sweeps", type=click.IntRange(min=1), default=1_000, show_default=True, help="Gibbs sweeps.")
+@click.option(
+    "--sweeps", type=click.IntRange(min=1), default=1_000, show_default=True, help="Of Gibbs chains and of --complete."
+)
 @click.option(
     "--complete",
     "partial",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help=".npy, .npz or .csv of rows with NaN where values are missing: draws these, given the rest.",
 )
-@image_shape("Draw a grid of images of this shape, as .png.")
+@image_shape("Draw a grid of images of this shape, at most 400 of them, as .png.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=Path("samples.npz"), show_default=True)
 @threshold
 @seed
 @as_json
+@click.pass_context
 def sample(
+    context: click.Context,
     model: Path,
     n: int,
     method: str,
@@ -53,48 +60,42 @@ def sample(
     """
     if out.suffix != ".npz":
         raise click.BadParameter(f"{out} must end in .npz; a picture goes beside it", param_hint="--out")
+    import popcd
+
     with readable_errors(ValueError, TypeError, OSError):
         rbm = load_model(model)
         if shape is not None and shape[0] * shape[1] != rbm.n_visible:
             raise ValueError(
                 f"--image {shape[0]}x{shape[1]} has {shape[0] * shape[1]} pixels, the machine {rbm.n_visible} units"
             )
-        drawn = _drawn(rbm, n, method, source, data, sweeps, partial, threshold, seed)
+        if partial is not None:
+            _only(context, "--complete", ("n", "method", "source", "data", "threshold"))
+            drawn = popcd.complete(rbm, _partial(partial), sweeps=sweeps, seed=seed)
+        elif method == "gibbs":
+            start = None if source == "coins" else _start(rbm, n, source, data, threshold, seed)
+            drawn = popcd.sample(rbm, n, seed, method="gibbs", start=start, sweeps=sweeps)
+        else:
+            _only(context, f"--method {method}", ("source", "data", "threshold", "sweeps"))
+            drawn = popcd.sample(rbm, n, seed, method=method)  # type: ignore[arg-type]
         files = _write(drawn, out, shape)
     result = {"model": str(model), "samples": len(drawn), "mean": float(drawn.mean()), "files": files}
     print_result(result, as_json, lambda r: "\n".join([f"{r['samples']} states drawn, mean {r['mean']:.4f}", *r["files"]]))
 
 
-def _drawn(
-    rbm: Any,
-    n: int,
-    method: str,
-    source: str,
-    data: str | None,
-    sweeps: int,
-    partial: Path | None,
-    threshold: float | None,
-    seed: int,
-) -> Any:
-    import popcd
-
-    if partial is not None:
-        return popcd.complete(rbm, _partial(partial), sweeps=sweeps, seed=seed)
-    start = None
-    if source != "coins":
-        if data is None:
-            raise click.UsageError(f"--from {source} needs --data")
-        if method != "gibbs":
-            raise click.UsageError(f"--from {source} is where chains of --method gibbs start")
-        start = _start(rbm, n, source, data, threshold, seed)
-    return popcd.sample(rbm, n, seed, method=method, start=start, sweeps=sweeps)  # type: ignore[arg-type]
+def _only(context: click.Context, way: str, others: tuple[str, ...]) -> None:
+    """Refuse options that would be ignored."""
+    given = [p for p in context.command.params if p.name in others and context.get_parameter_source(p.name) is _TYPED]
+    if given:
+        raise click.UsageError(f"{', '.join(max(p.opts, key=len) for p in given)} has no use with {way}: leave it out")
 
 
-def _start(rbm: Any, n: int, source: str, data: str, threshold: float | None, seed: int) -> Any:
+def _start(rbm: Any, n: int, source: str, data: str | None, threshold: float | None, seed: int) -> Any:
     import numpy as np
 
     from popcd.commands.models import load_data
 
+    if data is None:
+        raise click.UsageError(f"--from {source} needs --data")
     rows, chance = load_data(data, threshold, rbm).train, np.random.default_rng(seed)
     if source == "data":
         return rows[chance.choice(len(rows), n, replace=n > len(rows))]
@@ -137,5 +138,5 @@ def _write(drawn: Any, out: Path, shape: tuple[int, int] | None) -> list[str]:
 
         files.append(out.with_suffix(".png"))
         columns = max(1, min(len(drawn), round((len(drawn) * shape[0] / shape[1]) ** 0.5)))
-        save_figure(tiles(drawn[:400], shape, min(columns, 20), "", symmetric=False), files[1])
+        save_figure(tiles(drawn[:_PICTURED], shape, min(columns, 20), "", symmetric=False), files[1])
     return [str(file) for file in files]

@@ -20,6 +20,7 @@ from popcd.runs.configuration import (
     STARTS,
     Configuration,
     configuration,
+    overridden,
     read_settings,
 )
 from popcd.runs.folder import RunFolder
@@ -111,20 +112,21 @@ def _resolved(
         return folder, folder.configuration()
     if out is None:
         raise click.UsageError("name a folder for the run with --out, or one to continue with --resume")
-    return RunFolder(out), configuration((read_settings(config) if config else {}) | given)
+    try:
+        return RunFolder(out), configuration(overridden(read_settings(config) if config else {}, given))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple[str, ...], silent: bool) -> dict[str, Any]:
     from dataclasses import asdict
 
     from popcd.chunks import TrainingDivergedError
-    from popcd.runs.loggers import loggers
     from popcd.runs.run import load_data, run
 
     data = load_data(config)
-    connect = loggers(services, folder.path, asdict(config))
-    with _signals() as stopped, _plain_warnings(), Progress("training", config.iterations, silent, "updates") as bar:
-        events = run(config, folder, data, resume=resume, stopped=lambda: bool(stopped), tell=tell, loggers=connect)
+    with _signals() as stopped, Progress("training", config.iterations, silent, "updates") as bar, _plain_warnings(bar.note):
+        events = run(config, folder, data, resume=resume, services=services, stopped=stopped, tell=bar.note)
         step = 0
         try:
             for event in events:
@@ -133,14 +135,14 @@ def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple
         except TrainingDivergedError as error:
             raise click.ClickException(f"{error} Checkpoints and metrics before it are in {folder.path}") from error
     rows = folder.rows()
-    finished = not stopped or step == config.iterations
+    finished = folder.model.exists()
     if not finished:
         name = signal.Signals(stopped[0]).name
         tell(f"stopped by {name} after update {step:,}, a checkpoint is written; continue: popcd train --resume {folder.path}")
     return {
         "folder": str(folder.path),
         "model": str(folder.model) if finished else None,
-        "step": rows[-1]["step"] if finished and rows else step,
+        "step": config.iterations if finished else step,
         "stopped": not finished,
         "configuration": asdict(config),
         "metrics": rows[-1] if rows else None,
@@ -148,7 +150,7 @@ def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
+def _plain_warnings(tell: Callable[[str], None]) -> Iterator[None]:
     """Warnings as lines for people, without the place in the source."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}")

@@ -28,8 +28,10 @@ def from_file(path: Path, threshold: float | None = None) -> Dataset:
     """The rows of a file; with a threshold, values above it are 1."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix == ".npy" and path.stat().st_size > _MAPPED and threshold is None:
+    if path.suffix == ".npy" and path.stat().st_size > _MAPPED:
         mapped = _npy(path, "r")
+        if threshold is not None:
+            return Dataset(path.stem, _above_in_blocks(mapped, threshold, path))
         binary_matrix(f"{path} (first row)", mapped[:1])
         return Dataset(path.stem, mapped)
     arrays = _arrays(path)
@@ -48,6 +50,17 @@ def _above(values: np.ndarray, threshold: float, path: Path) -> np.ndarray:
     if values.dtype.kind not in "biuf" or np.isnan(values).any():
         raise FileError(f"{path} must hold numbers to compare with the threshold, got dtype {values.dtype} or NaN")
     return values > threshold
+
+
+def _above_in_blocks(mapped: np.ndarray, threshold: float, path: Path) -> np.ndarray:
+    """As `_above`, of a file that may not fit into memory; the result takes a byte per value."""
+    if mapped.ndim != 2:
+        raise FileError(f"{path} must hold a matrix, rows x visible, got shape {mapped.shape}")
+    found = np.empty(mapped.shape, np.uint8)
+    size = max(1, _BLOCK // max(1, mapped.shape[1] * mapped.dtype.itemsize))
+    for first in range(0, len(mapped), size):
+        found[first : first + size] = _above(mapped[first : first + size], threshold, path)
+    return found
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

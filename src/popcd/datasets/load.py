@@ -33,7 +33,8 @@ def load(source: Any, **options: Any) -> Dataset:
           fold (0 to 9) held out as `test`; None trains on all rows, as the paper does;
         - "mnist": 60,000 + 10,000 digits of 28 x 28 pixels, pixel > 127 (LeCun, Cortes, Burges);
         - the path of a `.npz`, `.h5` or `.mat` with an array `train` (and `test`) or a single array, or of a `.npy` or a
-          `.csv`. Option threshold=t takes values above t as 1. A `.npy` of more than 1 GiB stays on disk, memory-mapped;
+          `.csv`. Option threshold=t takes values above t as 1. A `.npy` of more than 1 GiB stays on disk,
+          memory-mapped; with a threshold it takes a byte of memory per value;
         - an array, rows x visible.
 
     Without a threshold everything must hold exact zeros and ones; nothing is cast or clipped.

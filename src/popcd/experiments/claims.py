@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from popcd.experiments.comparisons import beyond, every, gap, tolerance, within
 from popcd.experiments.paper import published_iterations
 from popcd.experiments.rows import Panel, title
 
 HOLDS, PARTLY, FAILS, UNDECIDED, NOT_RUN = "holds", "holds in part", "does not hold", "undecided", "not run"
 MARKS = {True: "✓", False: "✗", None: "?"}
-_ALIKE = 0.02  # of what training gained, about the width of a line in the figures: "almost the same" in the paper's words
 
 Cells = Sequence[dict[str, Any]]
 Finding = tuple[bool | None, str]
@@ -52,6 +52,7 @@ class PanelClaim:
     test: PanelTest
     shown: Callable[[dict[str, Any]], str]
     rates: Sequence[float] = (0.1, 0.01, 0.001)
+    seen_is_enough: bool = False  # what a part of training shows, the rest cannot take back
 
 
 def _of_panels(claim: PanelClaim, panels: Sequence[Panel]) -> Verdict:
@@ -61,8 +62,7 @@ def _of_panels(claim: PanelClaim, panels: Sequence[Panel]) -> Verdict:
         if here and all(label in panel.curves for label in claim.labels):
             rows = [panel.curves[label].summary() for label in claim.labels]
             right, doubts = claim.test(panel), _doubts(panel, rows)
-            # A divergence that was seen stays one; nothing else is settled by a part of training or by a doubtful number
-            if doubts and not (right and claim.test.__name__ == "diverging"):
+            if doubts and not (right and claim.seen_is_enough):
                 right = None
             words = "; ".join(claim.shown(row) for row in rows)
             findings.append((right, f"{title(panel.problem)} {panel.hidden} at {panel.learning_rate}{doubts}: {words}"))
@@ -93,11 +93,7 @@ def _judged(words: str, source: str, findings: Sequence[Finding]) -> Verdict:
 
 def _diverge(*labels: str) -> PanelTest:
     """Most trials of every curve diverge."""
-
-    def diverging(panel: Panel) -> bool:
-        return all(panel.curves[label].summary()["diverged"] for label in labels)
-
-    return diverging
+    return lambda panel: all(panel.curves[label].summary()["diverged"] for label in labels)
 
 
 def _do_not_diverge(*labels: str) -> PanelTest:
@@ -107,21 +103,21 @@ def _do_not_diverge(*labels: str) -> PanelTest:
 
 def _above(better: Sequence[str], worse: Sequence[str]) -> PanelTest:
     """Every curve of `better` ends above every one of `worse`."""
-    return lambda panel: _every(_beyond(*_gap(panel, a, b), 0.0) for a in better for b in worse)
+    return lambda panel: every(beyond(*gap(panel, a, b), 0.0) for a in better for b in worse)
 
 
 def _alike(*labels: str) -> PanelTest:
     """The ends differ by less than 2 % of what training gained."""
     pairs = [(a, b) for i, a in enumerate(labels) for b in labels[i + 1 :]]
-    return lambda panel: _every(_within(*_gap(panel, a, b), tolerance(panel)) for a, b in pairs)
+    return lambda panel: every(within(*gap(panel, a, b), tolerance(panel)) for a, b in pairs)
 
 
 def _not_below(one: str, other: str) -> PanelTest:
     """`one` ends above `other` or alike."""
 
     def test(panel: Panel) -> bool | None:
-        gap, doubt = _gap(panel, one, other)
-        return gap > 0 or _within(gap, doubt, tolerance(panel))
+        difference, doubt = gap(panel, one, other)
+        return difference > 0 or within(difference, doubt, tolerance(panel))
 
     return test
 
@@ -143,34 +139,6 @@ def _stops_improving(panel: Panel) -> bool | None:
     curve = panel.curves["CD-1"]
     then = int(np.searchsorted(curve.steps, 3_000))
     return bool(curve.mean[-1] - curve.mean[min(then, len(curve.steps) - 1)] <= tolerance(panel))
-
-
-def _gap(panel: Panel, a: str, b: str) -> tuple[float, float]:
-    """How far `a` ends above `b`, and three standard errors of that over trials with the same seeds, plus the brackets."""
-    one, two = panel.curves[a], panel.curves[b]
-    n = min(len(one.log_likelihood), len(two.log_likelihood))
-    ends = one.log_likelihood[:n, -1] - two.log_likelihood[:n, -1]
-    error = float(ends.std(ddof=1) / np.sqrt(n)) if n > 1 and np.isfinite(ends).all() else 0.0
-    return float(one.mean[-1] - two.mean[-1]), 3 * error + one.doubt(-1) + two.doubt(-1)
-
-
-def _beyond(gap: float, doubt: float, least: float) -> bool | None:
-    return True if gap - doubt > least else False if gap + doubt < least else None
-
-
-def _within(gap: float, doubt: float, most: float) -> bool | None:
-    return True if abs(gap) <= most else False if abs(gap) - doubt > most else None
-
-
-def _every(findings: Any) -> bool | None:
-    found = list(findings)
-    return False if False in found else None if None in found else True
-
-
-def tolerance(panel: Panel) -> float:
-    """2 % of what training gained."""
-    start = min(curve.mean[0] for curve in panel.curves.values())
-    return float(_ALIKE * (max(curve.mean.max() for curve in panel.curves.values()) - start))
 
 
 def _end(row: dict[str, Any]) -> str:
@@ -197,7 +165,7 @@ def _smaller_rate(panels: Sequence[Panel]) -> list[Finding]:
             rows = [panel.curves["pop-CD-1"].summary() for panel in (large, small)]
             doubt = 3 * float(np.linalg.norm([row["final_stderr"] or 0.0 for row in rows]))
             cut = _doubts(large, rows[:1]) + _doubts(small, rows[1:])
-            right = None if cut else _beyond(rows[1]["final"] - rows[0]["final"], doubt, 0.0)
+            right = None if cut else beyond(rows[1]["final"] - rows[0]["final"], doubt, 0.0)
             lengths = f"after {large.iterations:,}", f"after {small.iterations:,}"
             words = f"{_end(rows[0])} at 0.1 {lengths[0]}, {_end(rows[1])} at 0.01 {lengths[1]} iterations"
             findings.append((right, f"{title(problem)} {hidden}{cut}: {words}"))
@@ -239,7 +207,9 @@ _ALL = ("CD-1", "CD-10", "PCD-1", "pop-CD-1", "pop-CD-10", "PT-10")
 _PCD = (*_CD, "PCD-1")
 _F1, _F2, _F3 = "Figure 1", "Figure 2", "Figure 3"
 _PANEL_CLAIMS = (
-    PanelClaim("CD and PCD diverge on the artificial sets", _F1, _ARTIFICIAL, _PCD, _diverge(*_PCD), _fall),
+    PanelClaim(
+        "CD and PCD diverge on the artificial sets", _F1, _ARTIFICIAL, _PCD, _diverge(*_PCD), _fall, seen_is_enough=True
+    ),
     PanelClaim(
         "pop-CD shows no sign of divergence on the artificial sets", _F1, _ARTIFICIAL, _POP, _do_not_diverge(*_POP), _fall
     ),
@@ -258,7 +228,15 @@ _PANEL_CLAIMS = (
     PanelClaim("pop-CD-1 ends above CD-1 on MNIST", _F2, _MNIST, ("pop-CD-1", "CD-1"), _above(_POP[:1], _CD[:1]), _end),
     PanelClaim("CD-1 stops improving on MNIST after 3,000 iterations", _F2, _MNIST, ("CD-1",), _stops_improving, _end, (0.1,)),
     PanelClaim("CD ends above pop-CD on Letters with 100 hidden units", _F3, _LETTERS_100, _LARGE, _above(_CD, _POP), _end),
-    PanelClaim("CD diverges on MNIST with 500 hidden units after a first phase", _F3, _MNIST_500, _CD, _diverge(*_CD), _fall),
+    PanelClaim(
+        "CD diverges on MNIST with 500 hidden units after a first phase",
+        _F3,
+        _MNIST_500,
+        _CD,
+        _diverge(*_CD),
+        _fall,
+        seen_is_enough=True,
+    ),
     PanelClaim("pop-CD diverges less than CD on MNIST with 500 hidden units", _F3, _MNIST_500, _LARGE, _less_divergence, _fall),
     PanelClaim("pop-CD learns slowly on MNIST with 500 hidden units", _F3, _MNIST_500, _LARGE, _slow, _best, (0.01,)),
     PanelClaim("all behave alike on MNIST with 500 hidden units", _F3, _MNIST_500, _LARGE, _alike(*_LARGE), _end, (0.001,)),

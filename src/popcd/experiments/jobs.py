@@ -14,10 +14,10 @@ import numpy as np
 import popcd.io as io
 from popcd.chunks import LowESSWarning, Run, TrainingDivergedError
 from popcd.datasets import fingerprint, load
-from popcd.estimators import Estimator, cd, pcd, pop_cd, pt
+from popcd.estimators import BUILDERS, Estimator
 from popcd.evaluation import gradient_error, linear_schedule, log_likelihood, schedule_2008
 from popcd.evaluation.true_gradient import TrueGradient, true_gradient
-from popcd.experiments.paper import BATCH, CD_1, Algorithm, Annealing, Cell, Curve
+from popcd.experiments.paper import BATCH, CD_1, Algorithm, Annealing, Cell, Curve, Training
 from popcd.experiments.store import Job, Store
 from popcd.files import write_atomically
 from popcd.foreign import FileError
@@ -52,17 +52,16 @@ def training_rows(problem: str) -> np.ndarray:
 
 def estimator_of(algorithm: Algorithm, batch_size: int) -> Estimator:
     """The estimator behind the words; parallel tempering in the paper's form, one ladder and a sweep per row of the batch."""
-    builders: dict[str, Callable[[], Estimator]] = {
-        "cd": lambda: cd(algorithm.k),
-        "pcd": lambda: pcd(algorithm.k),
-        "pt": lambda: pt(n_temperatures=10, n_ladders=1, sweeps=batch_size),
-        "pop-cd": lambda: pop_cd(algorithm.k, proposal=algorithm.proposal),
-    }
-    return builders[algorithm.estimator]()
+    settings: dict[str, Any] = {"k": algorithm.k}
+    if algorithm.estimator == "pt":
+        settings = {"n_temperatures": 10, "n_ladders": 1, "sweeps": batch_size}
+    elif algorithm.estimator == "pop-cd":
+        settings["proposal"] = algorithm.proposal
+    return BUILDERS[algorithm.estimator](**settings)
 
 
 def _train(
-    spec: Curve | Cell,
+    spec: Training,
     algorithm: Algorithm,
     seed: int,
     data: np.ndarray,

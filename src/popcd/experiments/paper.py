@@ -56,8 +56,8 @@ class Annealing:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One learning curve of a figure; a job is one trial of it."""
+class Training:
+    """A machine, the data and how it is trained: what curves and cells share."""
 
     experiment: str
     problem: str
@@ -65,6 +65,12 @@ class Curve:
     algorithm: Algorithm
     learning_rate: float
     iterations: int
+
+
+@dataclass(frozen=True)
+class Curve(Training):
+    """One learning curve of a figure; a job is one trial of it."""
+
     evaluate_every: int
     trials: int
     annealing: Annealing | None = None  # None: exact
@@ -89,15 +95,9 @@ class Tempering:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Training):
     """Bias and variance of one algorithm in one row of Table 1; a job is one machine, trained with CD-1."""
 
-    experiment: str
-    problem: str
-    hidden: int
-    algorithm: Algorithm
-    learning_rate: float
-    iterations: int
     repeats: int
     trials: int
     tempering: Tempering | None = None  # None: exact

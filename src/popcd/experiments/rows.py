@@ -31,11 +31,6 @@ class Panel:
         """As under the paper's panels."""
         return f"{title(self.problem)}, {self.hidden} hidden, learning rate {self.learning_rate}"
 
-    @property
-    def key(self) -> str:
-        """A name for files."""
-        return f"{self.experiment}-{self.problem}-{self.hidden}-rate-{self.learning_rate}"
-
 
 def title(problem: str) -> str:
     """A problem's name for people.

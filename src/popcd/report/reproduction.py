@@ -10,6 +10,7 @@ import numpy as np
 import popcd.io as io
 from popcd.experiments.claims import verdicts
 from popcd.experiments.differences import differences, of_records
+from popcd.experiments.paper import CD_1, MIXTURE_1, POP_1
 from popcd.experiments.rows import Panel, Record, algorithm_of, cells, optimum, panels, title
 from popcd.experiments.store import load_records
 from popcd.foreign import FileError
@@ -22,7 +23,7 @@ _READING = (
     "and the AIS bracket below its best. Alike: within 2 % of what training gained, about the width of a line in the figures. "
     "A question mark: within the error, from a part of training only, or from likelihoods that are not to be trusted."
 )
-_SHOWN = ("CD-1", "pop-CD-1", "mixture pop-CD-1")
+_SHOWN = (CD_1, POP_1, MIXTURE_1)
 
 
 def document(directory: Path) -> list[Block]:
@@ -171,15 +172,15 @@ def _machines(directory: Path, figures: Sequence[Panel]) -> list[Block]:
     blocks: list[Block] = []
     for problem, hidden in dict.fromkeys((p.problem, p.hidden) for p in figures):
         rate = max(p.learning_rate for p in figures if (p.problem, p.hidden) == (problem, hidden))
-        for word, k, label in (("cd", 1, _SHOWN[0]), ("pop-cd", 1, _SHOWN[1]), ("pop-cd-mixture", 1, _SHOWN[2])):
-            path = directory / "models" / f"{problem}-{hidden}-{word}-{k}-rate-{rate}-seed-0.safetensors"
+        for shown in _SHOWN:
+            path = directory / "models" / f"{problem}-{hidden}-{shown.word}-{shown.k}-rate-{rate}-seed-0.safetensors"
             try:
                 rbm, shape = io.load(path), IMAGE[problem]
             except (FileNotFoundError, FileError):
                 continue
             filters = tiles(np.asarray(rbm.weights).T[:32], shape, 8, "", symmetric=True)
             drawn = tiles(np.asarray(sample(rbm, n=32, seed=0)), shape, 8, "", symmetric=False)
-            where = f"{title(problem)}, {hidden} hidden, {label}"
+            where = f"{title(problem)}, {hidden} hidden, {shown.label}"
             blocks += [
                 Picture(f"tiles-filters-{path.stem}", image(filters), f"{where}: filters (blue negative, red positive)"),
                 Picture(f"tiles-samples-{path.stem}", image(drawn), f"{where}: samples"),
@@ -193,25 +194,8 @@ def _settings(manifest: dict[str, Any], records: Sequence[Record]) -> list[Block
         other = differences(experiment, of_records(r for r in records if r["experiment"] == experiment))
         words = "\n".join(f"- {words}" for words in other) or "- nothing"
         blocks += [Text(f"{experiment}, profile {manifest['profile']}, other than in the paper:"), Text(words)]
-    rows = []
-    for record in records:
-        s = record["settings"]
-        rows.append(
-            (
-                s["experiment"],
-                f"{title(s['problem'])} {s['hidden']}",
-                algorithm_of(record).label,
-                f"{s['learning_rate']}",
-                record,
-            )
-        )
-    lines = []
-    for place, group in groupby(sorted(rows, key=lambda r: r[:4]), key=lambda r: r[:4]):
-        same = [row[4] for row in group]
-        s = same[0]["settings"]
-        seconds = sum(r["times"]["seconds"] for r in same)
-        lines.append((*place, str(s["batch_size"]), f"{s['iterations']:,}", str(len(same)), f"{seconds:,.0f}"))
     columns = ("experiment", "problem", "algorithm", "rate", "batch", "iterations", "results", "seconds in all")
+    lines = [_line(place, list(same)) for place, same in groupby(sorted(records, key=_place), key=_place)]
     data = sorted({(r["settings"]["problem"], f"{r['data']['rows']:,}", r["data"]["sha256"][:16]) for r in records})
     versions = sorted({tuple(r["versions"].items()) for r in records})
     made = "; ".join(", ".join(f"{name} {value}" for name, value in v) for v in versions)
@@ -222,3 +206,13 @@ def _settings(manifest: dict[str, Any], records: Sequence[Record]) -> list[Block
         Table(("data", "rows", "SHA-256 of the packed rows"), data),
         Text(f"Made with: {made}. One thread per result."),
     ]
+
+
+def _place(record: Record) -> tuple[str, ...]:
+    s = record["settings"]
+    return s["experiment"], f"{title(s['problem'])} {s['hidden']}", algorithm_of(record).label, f"{s['learning_rate']}"
+
+
+def _line(place: tuple[str, ...], same: Sequence[Record]) -> tuple[str, ...]:
+    s, seconds = same[0]["settings"], sum(r["times"]["seconds"] for r in same)
+    return (*place, str(s["batch_size"]), f"{s['iterations']:,}", str(len(same)), f"{seconds:,.0f}")

@@ -21,6 +21,8 @@ _KNOWN = {
 }
 _OF_ESTIMATORS = ("k", "n_chains", "n_temperatures", "n_ladders", "sweeps", "normalizer", "proposal", "n_particles")
 
+_COUNTS = {"hidden", "iterations", "batch_size", "evaluate_every", "checkpoint_every", *_OF_ESTIMATORS[:5], "n_particles"}
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -61,24 +63,14 @@ class Configuration:
             _one_of("proposal", self.proposal, PROPOSALS)
         if self.normalizer is not None:
             _one_of("normalizer", self.normalizer, NORMALIZERS)
-        for name in (
-            "hidden",
-            "iterations",
-            "batch_size",
-            "evaluate_every",
-            "checkpoint_every",
-            *_OF_ESTIMATORS[:5],
-            "n_particles",
-        ):
-            value = getattr(self, name)
-            if value is not None and value < 1:
+        for name, value in asdict(self).items():
+            if name in _COUNTS and value is not None and value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
         if self.iterations >= 2**31 or not 0 <= self.seed < 2**63:
             raise ValueError(
                 f"iterations must be below 2**31 and seed from 0 to 2**63 - 1, got {self.iterations} and {self.seed}"
             )
-        for name in ("learning_rate", "weight_decay"):
-            value = getattr(self, name)
+        for name, value in (("learning_rate", self.learning_rate), ("weight_decay", self.weight_decay)):
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value}")
         unknown = [n for n in _OF_ESTIMATORS if getattr(self, n) is not None and n not in _KNOWN[self.estimator]]
@@ -123,6 +115,16 @@ def read_settings(path: Path) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"{path} has unknown settings {', '.join(unknown)}: expected some of {', '.join(names)}")
     return found
+
+
+def overridden(file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a file with flags that win; another estimator does not inherit settings that it does not know.
+
+    >>> overridden({"estimator": "pt", "sweeps": 4, "seed": 1}, {"estimator": "cd"})
+    {'estimator': 'cd', 'seed': 1}
+    """
+    known = _KNOWN.get(flags.get("estimator", ""), _OF_ESTIMATORS)
+    return {name: value for name, value in file.items() if name not in _OF_ESTIMATORS or name in known} | flags
 
 
 def configuration(settings: dict[str, Any]) -> Configuration:

@@ -1,22 +1,26 @@
 """The folder of a training run.
 
 config.toml         the resolved configuration
-run.json            format, versions, data set with hash
+run.json            format, name for loggers, versions, data set with hash
 metrics.jsonl       one row per evaluation
 checkpoints/        the last two
 model.safetensors   the finished machine
+.lock               held by the process that trains
 """
 
 import json
 import os
 import platform
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import popcd
-from popcd.files import write_atomically
+from popcd.files import locked, write_atomically
 from popcd.foreign import FileError
 from popcd.runs.configuration import Configuration, configuration, read_settings
 
@@ -49,13 +53,37 @@ class RunFolder:
         if any(not name.startswith(".") for name in names - {"config.toml", "checkpoints"}):
             raise FileError(f"{self.path} holds other files: name another folder with --out")
 
-    def begin(self, config: Configuration, data: dict[str, Any]) -> None:
-        """Make the folder of a new run."""
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes away from the run, and remove what one that was killed had begun to write."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
+        with locked(self.path / ".lock") as mine:
+            if not mine:
+                raise FileError(f"another process is training in {self.path}: wait for it, or stop it")
+            for unfinished in (*self.path.glob(".*.*"), *self.checkpoints.glob(".*.*")):
+                unfinished.unlink()
+            yield
+
+    def begin(self, config: Configuration, data: dict[str, Any], services: Sequence[str]) -> None:
+        """Write down what a new run is."""
         write_atomically(self.path / "config.toml", config.to_toml().encode())
-        content = {"format": FORMAT, "popcd": popcd.__version__, "jax": metadata.version("jax"), "data": data}
-        content |= {"python": platform.python_version(), "platform": f"{platform.system()} {platform.machine()}"}
+        content = {"format": FORMAT, "id": uuid.uuid4().hex[:12], "log": list(services), "data": data} | _versions()
         write_atomically(self.path / "run.json", json.dumps(content, indent=1).encode())
+
+    def about(self) -> dict[str, Any]:
+        """What was written down when the run began."""
+        try:
+            content = json.loads((self.path / "run.json").read_bytes())
+            if content["format"] != FORMAT:
+                raise FileError(f"{self.path} is a run of format {content['format']}, this version continues format {FORMAT}")
+            return content | {"id": str(content["id"]), "log": [str(name) for name in content["log"]]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise FileError(f"{self.path / 'run.json'} is damaged") from error
+
+    def changed_versions(self) -> str:
+        """What is not as it was when the run began, in words; bits are only promised on the same software and machine."""
+        about = self.about()
+        return ", ".join(f"{n} {about.get(n)} then, {v} now" for n, v in _versions().items() if about.get(n) != v)
 
     def configuration(self) -> Configuration:
         """As it was resolved when the run began."""
@@ -65,10 +93,7 @@ class RunFolder:
 
     def check_data(self, data: dict[str, Any]) -> None:
         """Refuse data that changed since the run began."""
-        try:
-            began = json.loads((self.path / "run.json").read_bytes())["data"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise FileError(f"{self.path / 'run.json'} is damaged") from error
+        began = self.about()["data"]
         if began != data:
             raise FileError(
                 f"the data changed since the run in {self.path} began: {_data_words(began)} then, {_data_words(data)} now. "
@@ -108,6 +133,15 @@ class RunFolder:
         """What `popcd evaluate` found."""
         path = self.path / "evaluation.json"
         return json.loads(path.read_bytes()) if path.exists() else []
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "popcd": popcd.__version__,
+        "jax": metadata.version("jax"),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
 
 
 def _data_words(data: dict[str, Any]) -> str:

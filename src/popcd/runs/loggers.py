@@ -12,19 +12,16 @@ NAMES = ("tensorboard", "wandb", "mlflow")
 Log = Callable[[int, dict[str, float]], None]
 
 
-def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> Callable[[ExitStack], list[Log]]:
-    """Imports the services at once; the result, called with a stack that will close them, has one function of each."""
+def loggers(names: Sequence[str], folder: Path, settings: dict[str, Any]) -> Callable[[ExitStack, str], list[Log]]:
+    """Imports the services at once; the result, called with a stack that will close them and a name of the run that is its
+    own, has one function of each. A resumed run continues its curves.
+    """
     makers = {"tensorboard": (_tensorboard, "tensorboardX"), "wandb": (_wandb, "wandb"), "mlflow": (_mlflow, "mlflow")}
     found = [(makers[name][0], _imported(makers[name][1], name)) for name in names]
-    return lambda stack: [make(module, stack, folder, settings) for make, module in found]
+    return lambda stack, identity: [make(module, stack, folder, settings, identity) for make, module in found]
 
 
-def no_loggers(_: ExitStack) -> list[Log]:
-    """Metrics go to the run's own file only."""
-    return []
-
-
-def _tensorboard(tensorboard: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
+def _tensorboard(tensorboard: Any, stack: ExitStack, folder: Path, settings: dict[str, Any], identity: str) -> Log:
     writer = tensorboard.SummaryWriter(str(folder / "tensorboard"))
     stack.callback(writer.close)
 
@@ -35,16 +32,17 @@ def _tensorboard(tensorboard: Any, stack: ExitStack, folder: Path, settings: dic
     return log
 
 
-def _wandb(wandb: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
-    # The same folder is the same run, so that a resumed one continues its curves
-    run = wandb.init(project="popcd", dir=str(folder), config=settings, id=folder.name, resume="allow")
+def _wandb(wandb: Any, stack: ExitStack, folder: Path, settings: dict[str, Any], identity: str) -> Log:
+    run = wandb.init(project="popcd", name=folder.name, dir=str(folder), config=settings, id=identity, resume="allow")
     stack.callback(run.finish)
     return lambda step, metrics: run.log(metrics, step=step)
 
 
-def _mlflow(mlflow: Any, stack: ExitStack, folder: Path, settings: dict[str, Any]) -> Log:
+def _mlflow(mlflow: Any, stack: ExitStack, folder: Path, settings: dict[str, Any], identity: str) -> Log:
     mlflow.set_experiment("popcd")
-    mlflow.start_run(run_name=folder.name)
+    begun = mlflow.search_runs(filter_string=f"tags.popcd = '{identity}'", output_format="list")
+    known = begun[0].info.run_id if begun else None
+    mlflow.start_run(run_id=known, run_name=folder.name, tags={"popcd": identity})
     stack.callback(mlflow.end_run)
     mlflow.log_params(settings)
     return lambda step, metrics: mlflow.log_metrics(metrics, step=step)

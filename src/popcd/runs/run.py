@@ -15,32 +15,31 @@ import popcd.io as io
 import popcd.runs.checkpoint as checkpoint
 from popcd.chunks import Chunk, Means, Training, prepare
 from popcd.datasets import Dataset, fingerprint, load
-from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
+from popcd.estimators import BUILDERS, Estimator
 from popcd.evaluation import log_likelihood, pseudo_log_likelihood
 from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.foreign import FileError
 from popcd.rbm import RBM
 from popcd.runs.configuration import Configuration
 from popcd.runs.folder import RunFolder
-from popcd.runs.loggers import Log, no_loggers
+from popcd.runs.loggers import Log, loggers
 from popcd.updates import TrainState
 
 _EVALUATED_ROWS = 1_000
-_BUILDERS: dict[str, Callable[..., Estimator]] = {"cd": cd, "pcd": pcd, "pt": pt, "pop-cd": pop_cd, "exact": exact}
-_CHUNK_WORK = 1e10  # multiply-adds between two moments at which a run can be stopped, about a second
+_CHUNK_WORK = 5e10  # multiply-adds between two moments at which a run can be stopped, about a second
+_SAVED_EVERY = 300.0  # seconds after which a checkpoint is written, whatever the settings say
 
 
 class Event(NamedTuple):
-    """Where a run is: updates done, the last row of metrics if there is a new one, whether a checkpoint was written."""
+    """Where a run is: updates done, and the row of metrics if there is a new one."""
 
     step: int
     row: dict[str, Any] | None
-    saved: bool
 
 
 def build_estimator(config: Configuration) -> Estimator:
     """The estimator that a configuration names."""
-    return _BUILDERS[config.estimator](**config.estimator_settings)
+    return BUILDERS[config.estimator](**config.estimator_settings)
 
 
 def learning_rate(config: Configuration) -> float | optax.Schedule:
@@ -71,46 +70,62 @@ def run(
     data: Dataset,
     *,
     resume: bool,
-    stopped: Callable[[], bool],
+    services: Sequence[str],
+    stopped: Sequence[int],
     tell: Callable[[str], None],
-    loggers: Callable[[ExitStack], Sequence[Log]] = no_loggers,
 ) -> Iterator[Event]:
-    """Train, begin or continue; ends after a checkpoint when `stopped()` is true, and with the machine written otherwise."""
+    """Train, begin or continue; ends with the machine written, or with a checkpoint once a signal is in `stopped`."""
     what = describe(data)
+    connect = loggers(services or (folder.about()["log"] if resume else ()), folder.path, asdict(config))
     if resume:
         folder.check_data(what)
+        if changed := folder.changed_versions():
+            tell(f"continued with other versions, so the last bits may differ from an uninterrupted run: {changed}")
     else:
         folder.check_free()
-    header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
-    training = _prepared(config, data)
-    if not resume:  # only now: settings that cannot be trained leave no folder behind
-        folder.begin(config, what)
-    state, means = _last(training, config, folder, tell) if resume else (training.first, Means())
-    folder.forget_rows_after(int(state.step))
-    record = _recorder(folder, evaluation(config.hidden, data))
+    training = _prepared(config, data)  # first: settings that cannot be trained leave no folder behind
     with ExitStack() as stack:
-        logs = loggers(stack)
+        stack.enter_context(folder.alone())
+        if not resume:
+            folder.check_free()
+            folder.begin(config, what, services)
+        state, means = _last(training, config, folder, tell) if resume else (training.first, Means())
+        folder.forget_rows_after(int(state.step))
+        record = _recorder(folder, evaluation(config.hidden, data))
+        logs = connect(stack, folder.about()["id"])
+        header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
+        saved = time.monotonic()
         for chunk in _chunks(training, config, state):
             means.add(chunk)
-            state, last, stop = chunk.state, chunk.stop == config.iterations, stopped()
+            state, last, stop = chunk.state, chunk.stop == config.iterations, bool(stopped)
             row = record(chunk.stop, means, state.rbm, logs) if last or chunk.stop % config.evaluation_interval == 0 else None
-            save = last or stop or chunk.stop % config.checkpoint_interval == 0
-            if save:
-                since = {"updates": means.updates, "sums": {n: np.asarray(v).tolist() for n, v in means.sums.items()}}
-                checkpoint.write(folder.checkpoints, state, header | {"since_last_row": since})
-            yield Event(chunk.stop, row, save)
+            late = time.monotonic() - saved > _SAVED_EVERY
+            if last or stop or late or chunk.stop % config.checkpoint_interval == 0:
+                saved = time.monotonic()
+                checkpoint.write(folder.checkpoints, state, header | {"since_last_row": _plain_sums(means)})
+            yield Event(chunk.stop, row)
             if stop and not last:
                 return
-    io.save(state.rbm, folder.model)
+        io.save(state.rbm, folder.model)
 
 
 def _chunks(training: Training, config: Configuration, state: TrainState) -> Iterator[Chunk]:
     """Chunks that end at rows of metrics and at checkpoints, and about every second, so that a run can be stopped."""
     if int(state.step) >= config.iterations:
         return iter(())
-    size = state.rbm.n_visible * config.hidden * config.batch_size
-    stops = (config.evaluation_interval, config.checkpoint_interval, int(np.clip(_CHUNK_WORK / size, 10, 1000)))
+    work = update_work(config, state.rbm.n_visible)
+    stops = (config.evaluation_interval, config.checkpoint_interval, int(np.clip(_CHUNK_WORK / work, 1, 1000)))
     return training.chunks(config.iterations, stops, state)
+
+
+def update_work(config: Configuration, n_visible: int) -> float:
+    """Multiply-adds of an update, roughly: two products per row of the batch, two per Gibbs step of a particle."""
+    particles = (config.n_particles or config.n_chains or config.batch_size) * (config.k or 1)
+    if config.estimator == "pt":
+        particles = (config.n_temperatures or 10) * (config.n_ladders or config.batch_size) * (config.sweeps or 1)
+    elif config.estimator == "exact":
+        particles = 2 ** min(n_visible, config.hidden)
+    return 2.0 * (config.batch_size + particles) * n_visible * config.hidden
 
 
 def _recorder(folder: RunFolder, evaluate: Callable[[RBM], dict[str, float]]) -> Callable[..., dict[str, Any]]:
@@ -158,10 +173,14 @@ def _last(
         if header["configuration"] != asdict(config):
             raise FileError(f"config.toml in {folder.path} was changed since the run began: put it back, or begin a new run")
         since = header["since_last_row"]
-        return state, Means(since["updates"], {n: np.asarray(v) for n, v in since["sums"].items()})
+        return state, Means(since["updates"], {name: np.asarray(value) for name, value in since["sums"].items()})
     if paths:
         raise FileError(f"no checkpoint in {folder.checkpoints} can be used: begin a new run with another --out")
     return training.first, Means()
+
+
+def _plain_sums(means: Means) -> dict[str, Any]:
+    return {"updates": means.updates, "sums": {name: np.asarray(value).tolist() for name, value in means.sums.items()}}
 
 
 def evaluation(hidden: int, data: Dataset) -> Callable[[RBM], dict[str, float]]:
