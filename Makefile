@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow seeds lint page clean
+.PHONY: demo test slow seeds lint page mnist clean
 
 demo: $(VENV)/.installed
 	$(BIN)/popcd demo
@@ -24,6 +24,12 @@ lint: $(VENV)/.linted
 
 page: $(VENV)/.installed
 	$(BIN)/popcd report results --out docs/reproduction.md
+
+mnist: $(VENV)/.installed
+	$(BIN)/popcd train --data mnist --hidden 500 --estimator pcd --centered --batch-size 500 --learning-rate 0.05 \
+	  --schedule linear --iterations 20000 --out runs/mnist
+	$(BIN)/popcd evaluate runs/mnist --data mnist
+	$(BIN)/popcd sample runs/mnist -n 100 --image 28x28 --out runs/mnist/samples.npz
 
 clean:
 	rm -rf $(VENV)

@@ -40,6 +40,9 @@ class Progress:
         self._words = ""
 
     def __enter__(self) -> "Progress":
+        if self._terminal and not self._silent:  # a sign of life while data are read and programs compiled
+            self._drawn = time.monotonic()
+            click.echo(f"{self._label} ...", err=True, nl=False)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -109,6 +109,8 @@ def metrics_curves(rows: Sequence[dict[str, Any]]) -> Figure:
             axes.plot(steps, [row[name] for row in rows], color=colour, linestyle=style, label=part)
         if len(names) > 1:
             axes.legend(frameon=False, fontsize=8)
+        if min(row[name] for row in rows for name in names) >= 0:
+            axes.set_ylim(bottom=0)  # sizes and norms: small wobbles stay small
         axes.set_title(words, fontsize=9)
         axes.set_xlabel("updates")
         axes.locator_params(axis="x", nbins=4)

@@ -44,7 +44,8 @@ def document(path: Path, shape: tuple[int, int] | None = None) -> list[Block]:
 
 
 def _last(row: dict[str, Any]) -> Table:
-    return Table(("at the end", "value"), [(name.replace("_", " "), f"{value:,.4g}") for name, value in row.items()])
+    shown = [(name.replace("_", " "), f"{value:,.4g}") for name, value in row.items() if name != "step"]
+    return Table((f"after update {row['step']:,}", "value"), shown)
 
 
 def _evaluated(evaluations: list[dict[str, Any]]) -> list[Block]:
