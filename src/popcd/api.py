@@ -21,11 +21,13 @@ from popcd.io import load, save
 from popcd.particles import Particles
 from popcd.rbm import RBM
 from popcd.sampling import complete, sample
+from popcd.scikit import BernoulliRBM
 from popcd.training import train
 from popcd.updates import TrainState
 
 __all__ = [
     "RBM",
+    "BernoulliRBM",
     "Estimate",
     "Estimator",
     "FileError",

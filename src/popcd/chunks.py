@@ -102,11 +102,24 @@ def prepare(
     instance_of("estimator", estimator, Estimator)
     matrix = training_matrix("data", data, rbm.n_visible)
     batch_size = positive_int("batch_size", batch_size)
-    rule, root = _optimizer(optimizer, learning_rate, weight_decay), jax.random.key(seed)
+    rule = _optimizer(optimizer, learning_rate, weight_decay)
     if batch_size > len(matrix):
         raise ValueError(f"batch_size must be at most the number of rows, {len(matrix)}, got {batch_size}")
+    return prepared(rbm, matrix, estimator, rule, batch_size, centered, seed)
+
+
+def prepared(
+    rbm: RBM,
+    matrix: np.ndarray,
+    estimator: Estimator,
+    rule: optax.GradientTransformation,
+    batch_size: int,
+    centered: bool,
+    seed: int,
+) -> Training:
+    """As `prepare`, of rows that were checked; they may be grey, from 0 to 1, and then stand for means of units."""
     plan = Plan(estimator, rule, batch_size, centered, len(matrix), shuffle=batch_size < len(matrix))
-    rows = source(matrix, plan, root)
+    rows = source(matrix, plan, jax.random.key(seed))
     return Training(rows, rows.begin(rbm), estimator)
 
 
@@ -133,11 +146,11 @@ def _optimizer(
         raise ValueError("give either optimizer, which knows its own rate, or learning_rate, not both")
     if not callable(learning_rate):
         learning_rate = non_negative("learning_rate", 0.1 if learning_rate is None else learning_rate)
-    return _rule(given, learning_rate, non_negative("weight_decay", weight_decay))
+    return ascent(given, learning_rate, non_negative("weight_decay", weight_decay))
 
 
 @functools.lru_cache
-def _rule(
+def ascent(
     given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule, weight_decay: float
 ) -> optax.GradientTransformation:
     """Cached, because equal settings then share one compiled program."""

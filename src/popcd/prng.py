@@ -123,4 +123,5 @@ def bernoulli(key: Array, logits: Array) -> Array:
     """
     z = jnp.exp(-jnp.abs(logits))
     flip = uniform(key, logits.shape, logits.dtype) * (1 + z) < z
-    return ((logits > 0) != flip).astype(logits.dtype)
+    # The root of 0 or 1 changes nothing, but XLA does not repeat roots: it draws once, whatever the states are used for.
+    return jnp.sqrt(((logits > 0) != flip).astype(logits.dtype))

@@ -78,13 +78,11 @@ class RBM:
         [-1.1   6.91]
         """
         shape = positive_int("n_visible", n_visible), positive_int("n_hidden", n_hidden)
+        if data is not None:
+            return start_from_means(column_means("data", training_matrix("data", data, n_visible)), n_hidden, seed)
         keys = jax.random.split(stream(jax.random.key(seed), "create"), 3)
-        if data is None:
-            shapes = (shape, shape[:1], shape[1:])
-            return cls(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
-        means = column_means("data", training_matrix("data", data, n_visible)).clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
-        bias = jnp.asarray(np.log(means) - np.log1p(-means))
-        return cls(0.01 * jax.random.normal(keys[0], shape), bias, jnp.zeros(shape[1]))
+        shapes = (shape, shape[:1], shape[1:])
+        return cls(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
 
     @property
     def n_visible(self) -> int:
@@ -164,6 +162,14 @@ class RBM:
         beta = jnp.asarray(beta, self.dtype)
         base = jnp.zeros_like(self.visible_bias) if base_bias is None else jnp.asarray(base_bias, self.dtype)
         return unchecked(beta * self.weights, (1 - beta) * base + beta * self.visible_bias, beta * self.hidden_bias)
+
+
+def start_from_means(means: np.ndarray, n_hidden: int, seed: int) -> RBM:
+    """The data-driven start of `RBM.create`, from the means of the visible units."""
+    means = means.clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
+    key = jax.random.split(stream(jax.random.key(seed), "create"), 3)[0]
+    bias = jnp.asarray(np.log(means) - np.log1p(-means))
+    return RBM(0.01 * jax.random.normal(key, (len(means), n_hidden)), bias, jnp.zeros(n_hidden))
 
 
 def _affine(states: ArrayLike, matrix: Any, bias: Any, dtype: Any) -> Array:

@@ -33,7 +33,7 @@ class Resident:
 
     def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
         self._plan, self._root = plan, root
-        self._data, self._means = jnp.asarray(rows), rows.sum(axis=0, dtype=np.int64) / len(rows)
+        self._data, self._means = jnp.asarray(rows), rows.mean(axis=0, dtype=np.float64)
         self._next: tuple[int, Place] = (0, plan.place(0, root))  # where the update after the last one begins
 
     def begin(self, rbm: RBM) -> TrainState:

@@ -8,7 +8,7 @@ import optax
 from jax.typing import ArrayLike
 
 from popcd.checks import binary_matrix, positive_int
-from popcd.chunks import CHUNK, Means, Run, TrainingDivergedError, prepare
+from popcd.chunks import CHUNK, Means, Run, Training, TrainingDivergedError, prepare
 from popcd.estimators import Estimator
 from popcd.evaluation.exact import exact_log_partition, log_unnormalised
 from popcd.rbm import RBM
@@ -85,6 +85,17 @@ def train(
         centered=centered,
         seed=seed,
     )
+    return climb(training, iterations, interval, evaluate, resume)
+
+
+def climb(
+    training: Training,
+    iterations: int,
+    interval: int,
+    evaluate: Callable[[RBM], Mapping[str, float]],
+    resume: TrainState | None = None,
+) -> Run:
+    """Updates up to `iterations`, with a row of history every `interval` of them."""
     chunks = training.chunks(iterations, (interval,), resume)
     history: dict[str, list[Any]] = {"step": []}
     means = Means()

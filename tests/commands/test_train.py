@@ -98,15 +98,15 @@ def test_another_estimator_does_not_inherit_settings_that_it_does_not_know(tmp_p
     assert "proposal" not in resolved
 
 
-LONG = {"pt": 20_000, "exact": 30_000}  # updates that take seconds, so that kills hit a run at work
+LONG = {"pt": 100_000, "exact": 100_000}  # updates that take seconds, so that kills hit a run at work
 
 
 def kill_and_resume(folder, word, times):
     """SIGKILL at random moments after a new checkpoint; returns how many hit a run that had not come to its end."""
     whole, killed = folder / "whole", folder / "killed"
-    n, words = LONG.get(word, 100_000), WORDS[word]
+    n, words = LONG.get(word, 300_000), WORDS[word]
     long = (*SET, "--iterations", n, "--evaluate-every", n // 70, "--checkpoint-every", n // 100)
-    assert train(*long, *words, "--out", whole, "-q").exit_code == 0
+    subprocess.run(command("train", *long, *words, "--out", whole, "-q"), check=True)
     hits = 0
     for _ in range(times):
         arguments = ("--resume", killed) if (killed / "run.json").exists() else (*long, *words, "--out", killed)

@@ -33,9 +33,19 @@ class Estimator:
     n_starts: int | None = None
     sampled: bool = True
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies, also in other processes, are built again from the settings, because functions do not travel."""
+        return _rebuilt, (self.name, self.settings)
+
     def __str__(self) -> str:
         words = [f"{key}={value}" for key, value in self.settings if value is not None]
         return f"{self.name}({', '.join(words)})"
+
+
+def _rebuilt(name: str, settings: tuple[tuple[str, Any], ...]) -> Estimator:
+    from popcd.estimators import BUILDERS
+
+    return BUILDERS[name](**dict(settings))
 
 
 def stateless(key: Array, rbm: RBM, batch: ArrayLike) -> None:

@@ -16,14 +16,16 @@ _NUMBERS = 2**18
 
 @jax.jit
 def _pseudo(rbm: RBM, rows: Array) -> Array:
+    """`sum_i log sigmoid(F(v with unit i flipped) - F(v))`, which for binary rows is `sum_i log p(v_i | all others)`."""
     visible = jnp.asarray(rows, rbm.dtype)
     logits = rbm.hidden_logits(visible)
+    before = softplus(logits)
 
     def site(total: Array, unit: tuple[Array, Array, Array]) -> tuple[Array, None]:
         value, weights, bias = unit
-        without = logits - value[:, None] * weights[None, :]
-        log_odds = bias + jnp.sum(softplus(without + weights[None, :]) - softplus(without), axis=-1)
-        return total - softplus((1 - 2 * value) * log_odds), None
+        change = 1 - 2 * value
+        fall = change * bias + jnp.sum(softplus(logits + change[:, None] * weights[None, :]) - before, axis=-1)
+        return total - softplus(fall), None
 
     total, _ = jax.lax.scan(site, jnp.zeros(len(visible), rbm.dtype), (visible.T, rbm.weights, rbm.visible_bias))
     return total
@@ -51,10 +53,14 @@ def pseudo_log_likelihood(rbm: RBM, data: Any) -> Estimate:
     -2.77259
     """
     instance_of("rbm", rbm, RBM)
-    rows = binary_matrix("data", data, rbm.n_visible)
-    size = max(1, _NUMBERS // rbm.n_hidden)
-    blocks = [np.asarray(_pseudo(rbm, rows[i : i + size]), np.float64) for i in range(0, len(rows), size)]
-    values = np.concatenate(blocks)
+    values = pseudo_rows(rbm, binary_matrix("data", data, rbm.n_visible))
     mean = float(values.mean())
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
     return Estimate(mean, 0.0, mean, mean, "exact", None, rows=values, rows_stderr=error)
+
+
+def pseudo_rows(rbm: RBM, rows: np.ndarray) -> np.ndarray:
+    """The pseudo-log-likelihood of every row, in blocks; grey values v are flipped to 1 - v."""
+    size = max(1, _NUMBERS // rbm.n_hidden)
+    blocks = [np.asarray(_pseudo(rbm, rows[i : i + size]), np.float64) for i in range(0, len(rows), size)]
+    return np.concatenate(blocks)

@@ -1,0 +1,84 @@
+"""What lies between the arguments of the scikit-learn estimator and training."""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+
+from popcd.checks import one_of
+from popcd.estimators import BUILDERS, Estimator
+from popcd.prng import bernoulli, fold_in, stream
+from popcd.updates import TrainState
+
+_CHAINS = {"pcd": "n_chains", "pt": "n_ladders", "pop-cd": "n_particles"}  # what n_chains is called in each
+_STEPPED = ("cd", "pcd", "pop-cd")
+
+
+def named_estimator(estimator: Any, k: int, n_chains: int | None, batch_size: int) -> Estimator:
+    """The estimator of these words; chains that persist are as many as the batch size, whatever the batch of an update."""
+    if isinstance(estimator, Estimator):
+        if k != 1 or n_chains is not None:
+            raise ValueError(f"k and n_chains are for an estimator given by name; {estimator} has settings of its own")
+        return estimator
+    name = one_of("estimator", estimator, tuple(BUILDERS))
+    settings: dict[str, Any] = {}
+    if name in _STEPPED:
+        settings["k"] = k
+    elif k != 1:
+        raise ValueError(f"estimator {name!r} has no k, got {k}")
+    if n_chains is not None and name not in _CHAINS:
+        raise ValueError(f"estimator {name!r} has no n_chains, got {n_chains}")
+    if n_chains is not None or name in ("pcd", "pt"):
+        settings[_CHAINS[name]] = batch_size if n_chains is None else n_chains
+    return BUILDERS[name](**settings)
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """A matrix, sparse or not, as an array."""
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+
+
+def checked_rows(matrix: Any) -> np.ndarray:
+    """Rows to train on: `uint8` where all are 0 or 1, else `float32`, with a warning where they are no probabilities."""
+    rows = dense(matrix)
+    if bool(np.all((rows == 0) | (rows == 1))):
+        return rows.astype(np.uint8)
+    if rows.min() < 0 or rows.max() > 1:
+        warnings.warn(
+            f"X has values from {rows.min():g} to {rows.max():g}: an RBM takes them as probabilities, from 0 to 1. Scale them, "
+            "for example with sklearn.preprocessing.MinMaxScaler, or binarise them",
+            UserWarning,
+            stacklevel=4,
+        )
+    return rows.astype(np.float32)
+
+
+def drawn_seed(chance: np.random.RandomState) -> int:
+    """A seed for JAX out of scikit-learn's source of randomness."""
+    return int(chance.randint(np.iinfo(np.int32).max))
+
+
+def continued(fresh: TrainState, leaves: list[np.ndarray]) -> TrainState:
+    """A state with what an earlier one held beside the machine; chains of another number or kind begin anew."""
+    begun = beside_machine(fresh)
+    old = jax.tree.leaves(begun)
+    if [leaf.shape for leaf in leaves] != [leaf.shape for leaf in old]:
+        return fresh
+    kept = jax.tree.unflatten(jax.tree.structure(begun), [jnp.asarray(leaf) for leaf in leaves])
+    return fresh._replace(**kept)
+
+
+def beside_machine(state: TrainState) -> dict[str, Any]:
+    """What a state holds beside the machine."""
+    return {name: value for name, value in state._asdict().items() if name != "rbm"}
+
+
+def hidden_samples(state: TrainState, rows: np.ndarray, seed: int) -> np.ndarray:
+    """Hidden states given the chains at beta = 1, or given `rows` where there are no chains."""
+    visible = jnp.asarray(getattr(state.estimator, "visible", rows), jnp.float32)
+    visible = visible[:, -1] if visible.ndim == 3 else visible
+    key = fold_in(stream(jax.random.key(seed), "sample"), state.step)
+    return np.asarray(bernoulli(key, state.rbm.hidden_logits(visible)))

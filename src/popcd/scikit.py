@@ -1,0 +1,289 @@
+"""A scikit-learn estimator in the place of `sklearn.neural_network.BernoulliRBM`."""
+
+import hashlib
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from popcd.checks import binary_matrix, non_negative, one_of, positive_int
+from popcd.chunks import Training, ascent, prepared
+from popcd.estimators import Estimator
+from popcd.evaluation import Estimate, log_partition
+from popcd.evaluation.bracket import base_rate
+from popcd.evaluation.exact import log_unnormalised
+from popcd.evaluation.likelihood import AUTO_UNITS
+from popcd.evaluation.pseudo import pseudo_rows
+from popcd.fitting import beside_machine, checked_rows, continued, dense, drawn_seed, hidden_samples, named_estimator
+from popcd.kernels.gibbs import sweep
+from popcd.rbm import RBM, start_from_means
+from popcd.sampling import sample
+from popcd.training import climb
+from popcd.updates import TrainState
+
+_SHOWN_ROWS = 1_000
+_FLOATS = (np.float64, np.float32)
+_SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
+
+
+class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A binary RBM as a scikit-learn transformer, a replacement of `sklearn.neural_network.BernoulliRBM`.
+
+    Parameters
+    ----------
+    n_components : hidden units.
+    learning_rate : of plain gradient ascent on the mean log-likelihood.
+    batch_size : rows per update; batches are full and rows are shuffled for every epoch.
+    n_iter : epochs, each of `ceil(rows / batch_size)` updates.
+    verbose : prints a line per epoch where it is not 0, as scikit-learn does, from at most 1,000 rows.
+    random_state : an integer gives the same machine every time.
+    estimator : "pcd" (scikit-learn's algorithm), "cd", "pt", "pop-cd", "exact", or an object such as
+        `popcd.pop_cd(proposal="mixture")`.
+    k : Gibbs sweeps per update of cd, pcd and pop-cd.
+    n_chains : chains of pcd, ladders of pt, particles of pop-cd; None takes `batch_size`.
+    centered : centred gradients.
+
+    `fit`, `partial_fit`, `transform`, `gibbs` and `reconstruct` take values from 0 to 1 as probabilities of the units, where
+    scikit-learn does. Likelihoods are those of binary rows.
+
+    Attributes
+    ----------
+    components_ : hidden x visible; intercept_hidden_, intercept_visible_ : biases.
+    h_samples_ : hidden states drawn given the chains, or given the first rows where the estimator keeps no chains.
+    history_ : arrays by name with a row per epoch: step, ess, gradient_norm, largest_weight.
+    binary_ : whether all values seen in fitting were 0 or 1.
+    rbm_ : the machine as a `popcd.RBM`.
+    log_partition_ : log Z as an `Estimate` with its bracket, computed when it is first asked for.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+
+    References
+    ----------
+    Tieleman (2008), Training restricted Boltzmann machines using approximations to the likelihood gradient.
+
+    Examples
+    --------
+    >>> import popcd
+    >>> X = popcd.datasets.load("bars-and-stripes").train
+    >>> rbm = popcd.BernoulliRBM(n_components=8, estimator="pop-cd", batch_size=32, n_iter=100, random_state=0).fit(X)
+    >>> rbm.transform(X).shape, bool(rbm.score(X) > -16 * 0.6931)
+    ((32, 8), True)
+    """
+
+    binary_: bool
+    _base_bias: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        *,
+        learning_rate: float = 0.1,
+        batch_size: int = 10,
+        n_iter: int = 10,
+        verbose: int = 0,
+        random_state: Any = None,
+        estimator: str | Estimator = "pcd",
+        k: int = 1,
+        n_chains: int | None = None,
+        centered: bool = False,
+    ):
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_iter = n_iter
+        self.verbose = verbose
+        self.random_state = random_state
+        self.estimator = estimator
+        self.k = k
+        self.n_chains = n_chains
+        self.centered = centered
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train a new machine on X, samples x features; y is ignored."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
+        rows = self._begin(X)
+        training = self._training(rows, min(positive_int("batch_size", self.batch_size), len(rows)))
+        self.history_, last = {}, training.first
+        if positive_int("n_iter", self.n_iter, least=0):
+            epoch = math.ceil(len(rows) / self.batch_size)
+            run = climb(training, self.n_iter * epoch, epoch, self._telling(rows[:_SHOWN_ROWS]))
+            self.history_, last = run.history, run.state
+        self._keep(last, rows, X.dtype)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """One update with all of X as its batch; chains go on from call to call. y is ignored."""
+        first = not hasattr(self, "components_")
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=first)
+        rows = self._begin(X) if first else checked_rows(X)
+        training = self._training(rows, len(rows))
+        state = training.first if first else continued(training.first, self._state)
+        self.binary_ = self.binary_ and rows.dtype == np.uint8
+        self._keep(next(training.chunks(int(state.step) + 1, resume=state)).state, rows, self.components_.dtype)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """`p(h = 1 | v)` of every row of X, samples x components."""
+        check_is_fitted(self)
+        return self._hidden_means(validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False))
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """`p(v = 1 | h)` of hidden states or means, samples x components."""
+        check_is_fitted(self)
+        hidden = check_array(X, dtype=_FLOATS)
+        if hidden.shape[1] != len(self.components_):
+            raise ValueError(f"X has {hidden.shape[1]} columns, but the machine has {len(self.components_)} components")
+        return expit(hidden @ self.components_ + self.intercept_visible_)
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """X there and back: `p(v = 1 | h)` at the hidden means of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        return self.inverse_transform(self._hidden_means(X))
+
+    def gibbs(self, v: Any) -> np.ndarray:
+        """One Gibbs sweep from every row of v; every call draws anew. Boolean, samples x features."""
+        check_is_fitted(self)
+        v = check_array(v, accept_sparse="csr", dtype=_FLOATS)
+        start = jnp.asarray(dense(v), jnp.float32)
+        return np.asarray(sweep(jax.random.key(drawn_seed(self.random_state_)), start, self.rbm_)[0] > 0)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draws of the machine, samples x features: exact up to 20 units on the smaller side, tempered beyond."""
+        check_is_fitted(self)
+        chance = self.random_state_ if random_state is None else check_random_state(random_state)
+        return sample(self.rbm_, n_samples, drawn_seed(chance)).astype(self.components_.dtype)
+
+    def score_samples(self, X: Any, method: Literal["auto", "log-likelihood", "pseudo-likelihood"] = "auto") -> np.ndarray:
+        """The log of the likelihood or of the pseudo-likelihood of every row of X; the same at every call.
+
+        "auto" is the log-likelihood for a machine that was fitted on binary values if its log Z is cheap (at most 20 units on
+        the smaller side) or known (`log_partition_` or `score` was called since it was fitted), and the log-pseudo-likelihood
+        otherwise: `sum_i log p(v_i | all others)`, which for grey values is the mean over features of what scikit-learn
+        computes for a random one. Log-likelihoods need binary rows.
+        """
+        check_is_fitted(self)
+        one_of("method", method, ("auto", "log-likelihood", "pseudo-likelihood"))
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        if method == "auto":
+            cheap = min(self.components_.shape) <= AUTO_UNITS or self._known_log_partition() is not None
+            method = "log-likelihood" if self.binary_ and cheap else "pseudo-likelihood"
+        if method == "pseudo-likelihood":
+            return pseudo_rows(self.rbm_, dense(X))
+        return log_unnormalised(self.rbm_, binary_matrix("X", dense(X))) - self.log_partition_.value
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of X, exact or by AIS with its bracket in `log_partition_`; y is ignored.
+
+        A machine that was fitted on grey values has no likelihood; its score is the mean log-pseudo-likelihood.
+        """
+        check_is_fitted(self)
+        return float(self.score_samples(X, "log-likelihood" if self.binary_ else "pseudo-likelihood").mean())
+
+    @property
+    def rbm_(self) -> RBM:
+        """The machine."""
+        check_is_fitted(self)
+        return RBM(self.components_.T, self.intercept_visible_, self.intercept_hidden_)
+
+    @property
+    def log_partition_(self) -> Estimate:
+        """log Z: exact up to 20 units on the smaller side, AIS from both ends beyond; kept until the machine changes."""
+        check_is_fitted(self)
+        if (known := self._known_log_partition()) is None:
+            known = log_partition(self.rbm_, base_bias=self._base_bias)
+            self._log_partition = (self._mark(), known)
+        return known
+
+    @classmethod
+    def from_sklearn(cls, machine: Any) -> Self:
+        """A fitted `sklearn.neural_network.BernoulliRBM` as one of these, ready for everything but further fitting's chains."""
+        check_is_fitted(machine)
+        found = cls(**{name: getattr(machine, name) for name in _SHARED})
+        found.random_state_ = check_random_state(machine.random_state)
+        found._training_seed, found._state, found.history_ = drawn_seed(found.random_state_), [], {}
+        found.binary_, found._base_bias = True, np.zeros(machine.components_.shape[1])
+        return _copied(machine, found)
+
+    def to_sklearn(self) -> Any:
+        """This machine as a fitted `sklearn.neural_network.BernoulliRBM`."""
+        from sklearn.neural_network import BernoulliRBM as Original
+
+        check_is_fitted(self)
+        return _copied(self, Original(**{name: getattr(self, name) for name in _SHARED}))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _begin(self, X: Any) -> np.ndarray:
+        """A new machine for X, and X as rows to train on."""
+        rows = checked_rows(X)
+        self.random_state_ = check_random_state(self.random_state)
+        self._training_seed = drawn_seed(self.random_state_)
+        n_hidden = positive_int("n_components", self.n_components)
+        start = start_from_means(rows.mean(axis=0, dtype=np.float64), n_hidden, self._training_seed)
+        self.binary_, self._base_bias, self._n_features_out = rows.dtype == np.uint8, base_rate(rows), n_hidden
+        self._set(start, X.dtype)
+        return rows
+
+    def _training(self, rows: np.ndarray, batch_size: int) -> Training:
+        estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
+        rate = ascent(None, non_negative("learning_rate", self.learning_rate), 0.0)
+        return prepared(self.rbm_, rows, estimator, rate, batch_size, bool(self.centered), self._training_seed)
+
+    def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:
+        """After every epoch: scikit-learn's line, where it is asked for."""
+        began, epochs = time.perf_counter(), itertools.count(1)
+
+        def tell(rbm: RBM) -> Mapping[str, float]:
+            if self.verbose:
+                mean, seconds = pseudo_rows(rbm, rows).mean(), time.perf_counter() - began
+                print(f"[BernoulliRBM] Iteration {next(epochs)}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
+            return {}
+
+        return tell
+
+    def _keep(self, state: TrainState, rows: np.ndarray, dtype: Any) -> None:
+        """What was learned, as plain arrays: the machine, and what the next call of `partial_fit` goes on from."""
+        self._set(state.rbm, dtype)
+        self._state = [np.asarray(leaf) for leaf in jax.tree.leaves(beside_machine(state))]
+        self.h_samples_ = hidden_samples(state, rows[: self.batch_size], self._training_seed).astype(dtype)
+
+    def _set(self, rbm: RBM, dtype: Any) -> None:
+        self.components_ = np.asarray(rbm.weights, dtype).T
+        self.intercept_visible_ = np.array(rbm.visible_bias, dtype)
+        self.intercept_hidden_ = np.array(rbm.hidden_bias, dtype)
+
+    def _hidden_means(self, X: Any) -> np.ndarray:
+        logits = safe_sparse_dot(X, self.components_.T, dense_output=True) + self.intercept_hidden_
+        return expit(logits, out=logits)
+
+    def _known_log_partition(self) -> Estimate | None:
+        mark, known = getattr(self, "_log_partition", (b"", None))
+        return known if mark == self._mark() else None
+
+    def _mark(self) -> bytes:
+        """Changes with the machine, whoever changes it."""
+        parts = (self.components_, self.intercept_visible_, self.intercept_hidden_)
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
+
+
+def _copied(source: Any, target: Any) -> Any:
+    """The machine of one scikit-learn estimator in another."""
+    for name in ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(target, name, getattr(source, name).copy())
+    target.n_features_in_, target._n_features_out = source.n_features_in_, len(source.components_)
+    return target
