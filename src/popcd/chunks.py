@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 from jax.typing import ArrayLike
 
 from popcd.checks import instance_of, non_negative, positive_int, training_matrix
@@ -118,8 +119,7 @@ def prepared(
     seed: int,
 ) -> Training:
     """As `prepare`, of rows that were checked; they may be grey, from 0 to 1, and then stand for means of units."""
-    plan = Plan(estimator, rule, batch_size, centered, len(matrix), shuffle=batch_size < len(matrix))
-    rows = source(matrix, plan, jax.random.key(seed))
+    rows = source(matrix, Plan(estimator, rule, batch_size, centered), seed, shuffle=batch_size < len(matrix))
     return Training(rows, rows.begin(rbm), estimator)
 
 
@@ -172,7 +172,12 @@ def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainStat
 
 
 def _finite(rbm: RBM) -> bool:
-    return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(rbm))
+    return bool(_all_finite(rbm))
+
+
+@jax.jit
+def _all_finite(rbm: RBM) -> Array:
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(rbm)]).all()
 
 
 def _last_good(good: TrainState, stop: int, rows: Source) -> tuple[int, TrainState]:
@@ -207,5 +212,5 @@ class _EssWatch:
                 f"{sizes / updates:.1f} of them) up to update {step}, so the gradient rests on a few. What helps: "
                 "pop_cd(proposal='mixture'), more particles (n_particles), or pcd() and pt(), which need no weights.",
                 LowESSWarning,
-                stacklevel=4,
+                stacklevel=5,
             )

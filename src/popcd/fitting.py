@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
+from jax import Array
 
 from popcd.checks import one_of
 from popcd.estimators import BUILDERS, Estimator
@@ -78,7 +79,10 @@ def beside_machine(state: TrainState) -> dict[str, Any]:
 
 def hidden_samples(state: TrainState, rows: np.ndarray, seed: int) -> np.ndarray:
     """Hidden states given the chains at beta = 1, or given `rows` where there are no chains."""
-    visible = jnp.asarray(getattr(state.estimator, "visible", rows), jnp.float32)
-    visible = visible[:, -1] if visible.ndim == 3 else visible
-    key = fold_in(stream(jax.random.key(seed), "sample"), state.step)
-    return np.asarray(bernoulli(key, state.rbm.hidden_logits(visible)))
+    visible = np.asarray(getattr(state.estimator, "visible", rows), np.float32)
+    return np.asarray(_hidden(jax.random.key(seed), visible[:, -1] if visible.ndim == 3 else visible, state))
+
+
+@jax.jit
+def _hidden(root: Array, visible: Array, state: TrainState) -> Array:
+    return bernoulli(fold_in(stream(root, "sample"), state.step), state.rbm.hidden_logits(visible))

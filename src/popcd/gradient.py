@@ -30,17 +30,19 @@ def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
     >>> gradient(rbm, data, particles).weights.shape
     (16, 16)
     """
-    visible = jnp.asarray(batch, rbm.dtype)
-    hidden = jax.nn.sigmoid(rbm.hidden_logits(visible))
+    rows = jnp.asarray(batch, rbm.dtype)
+    hidden = jax.nn.sigmoid(rbm.hidden_logits(rows))
     model_hidden = particles.hidden
     if model_hidden is None:
         model_hidden = jax.nn.sigmoid(rbm.hidden_logits(particles.visible))
-    weights = particles.weights[:, None]
-    weighted = weights * particles.visible
+    # Data and particles in one sum with signed weights: one matrix product, and one pass over its result, instead of two
+    visible = jnp.concatenate([rows, particles.visible])
+    weights = jnp.concatenate([jnp.full(len(rows), 1 / len(rows), rbm.dtype), -particles.weights])[:, None]
+    weighted_hidden = weights * jnp.concatenate([hidden, model_hidden])
     return unchecked(
-        weights=visible.T @ hidden / len(visible) - weighted.T @ model_hidden,
-        visible_bias=visible.mean(axis=0) - weighted.sum(axis=0),
-        hidden_bias=hidden.mean(axis=0) - (weights * model_hidden).sum(axis=0),
+        weights=visible.T @ weighted_hidden,
+        visible_bias=(weights * visible).sum(axis=0),
+        hidden_bias=weighted_hidden.sum(axis=0),
     )
 
 

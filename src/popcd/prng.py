@@ -62,13 +62,24 @@ def stream(key: Array, name: str) -> Array:
     return fold_in(key, np.uint32(2**31 + _STREAMS.index(name)))
 
 
-def bits(key: Array, shape: Sequence[int]) -> Array:
-    """Random `uint32` words: word i encrypts the counter i. Equals `jax.random.bits(key, shape)`.
+def host_generator(seed: int, name: str, number: int = 0) -> np.random.Generator:
+    """The same idea on the host: generator `number` (uint32) of a named stream, by Philox with the seed in its key.
+
+    >>> host_generator(0, "data").permutation(5).tolist() == host_generator(0, "data", 1).permutation(5).tolist()
+    False
+    """
+    key = np.array([seed % 2**64, (_STREAMS.index(name) << 32) + number], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
+
+
+def bits(key: Array, shape: Sequence[int], site: int | Array = 0) -> Array:
+    """Random `uint32` words: word i encrypts the counter (site, i). At site 0 they are those of `jax.random.bits(key, shape)`.
 
     Parameters
     ----------
     key : typed PRNG key (`jax.random.key`).
     shape : shape of the result, fewer than 2**32 words.
+    site : each gives words of its own under the same key, at less cost than another key.
 
     Examples
     --------
@@ -85,22 +96,22 @@ def bits(key: Array, shape: Sequence[int]) -> Array:
     for axis in reversed(range(len(shape))):
         index = index + jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * jnp.uint32(stride)
         stride *= shape[axis]
-    x0, x1 = _threefry(key, jnp.zeros(shape, jnp.uint32), index)
+    x0, x1 = _threefry(key, jnp.full(shape, jnp.asarray(site).astype(jnp.uint32)), index)
     return x0 ^ x1
 
 
-def uniform(key: Array, shape: Sequence[int], dtype: Any = jnp.float32) -> Array:
+def uniform(key: Array, shape: Sequence[int], dtype: Any = jnp.float32, site: int | Array = 0) -> Array:
     """Midpoints of 2**31 equal cells of [0, 1], each as likely: never 0, fine-grained near it, rounded to 1 near 1.
 
     >>> import jax
     >>> bool((uniform(jax.random.key(0), (1000,)) > 0).all())
     True
     """
-    whole = (bits(key, shape) >> 1).astype(jnp.int32).astype(dtype)
+    whole = (bits(key, shape, site) >> 1).astype(jnp.int32).astype(dtype)
     return whole * 2.0**-31 + 2.0**-32
 
 
-def bernoulli(key: Array, logits: Array) -> Array:
+def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     """Draw 0 or 1 with P(1) = 1 / (1 + exp(-logits)).
 
     The likelier value is flipped with probability z / (1 + z), z = exp(-abs(logits)). Both tails are therefore compared near
@@ -110,6 +121,7 @@ def bernoulli(key: Array, logits: Array) -> Array:
     ----------
     key : typed PRNG key.
     logits : any shape, floating.
+    site : as in `bits`.
 
     Returns
     -------
@@ -122,6 +134,6 @@ def bernoulli(key: Array, logits: Array) -> Array:
     [0.0, 1.0]
     """
     z = jnp.exp(-jnp.abs(logits))
-    flip = uniform(key, logits.shape, logits.dtype) * (1 + z) < z
+    flip = uniform(key, logits.shape, logits.dtype, site) * (1 + z) < z
     # The root of 0 or 1 changes nothing, but XLA does not repeat roots: it draws once, whatever the states are used for.
     return jnp.sqrt(((logits > 0) != flip).astype(logits.dtype))

@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from popcd.checks import column_means, positive_int, real_array, training_matrix
-from popcd.prng import stream
+from popcd.prng import host_generator
 
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
@@ -80,9 +80,8 @@ class RBM:
         shape = positive_int("n_visible", n_visible), positive_int("n_hidden", n_hidden)
         if data is not None:
             return start_from_means(column_means("data", training_matrix("data", data, n_visible)), n_hidden, seed)
-        keys = jax.random.split(stream(jax.random.key(seed), "create"), 3)
-        shapes = (shape, shape[:1], shape[1:])
-        return cls(*(jax.random.uniform(k, s, minval=-0.1, maxval=0.1) for k, s in zip(keys, shapes, strict=True)))
+        chance = host_generator(seed, "create")
+        return cls(*(chance.uniform(-0.1, 0.1, s).astype(np.float32) for s in (shape, shape[:1], shape[1:])))
 
     @property
     def n_visible(self) -> int:
@@ -167,9 +166,9 @@ class RBM:
 def start_from_means(means: np.ndarray, n_hidden: int, seed: int) -> RBM:
     """The data-driven start of `RBM.create`, from the means of the visible units."""
     means = means.clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
-    key = jax.random.split(stream(jax.random.key(seed), "create"), 3)[0]
-    bias = jnp.asarray(np.log(means) - np.log1p(-means))
-    return RBM(0.01 * jax.random.normal(key, (len(means), n_hidden)), bias, jnp.zeros(n_hidden))
+    weights = host_generator(seed, "create").normal(0, 0.01, (len(means), n_hidden))
+    arrays = (weights, np.log(means) - np.log1p(-means), np.zeros(n_hidden))
+    return RBM(*(array.astype(np.float32) for array in arrays))
 
 
 def _affine(states: ArrayLike, matrix: Any, bias: Any, dtype: Any) -> Array:

@@ -140,5 +140,5 @@ def _completed(key: Array, visible: Array, missing: Array, rbm: RBM, n: int) -> 
 
 def clamped_sweep(key: Array, visible: Array, missing: Array, rbm: RBM) -> Array:
     """A Gibbs sweep that leaves the units as they are where nothing is missing."""
-    hidden = bernoulli(fold_in(key, 0), rbm.hidden_logits(visible))
-    return jnp.where(missing, bernoulli(fold_in(key, 1), rbm.visible_logits(hidden)), visible)
+    hidden = bernoulli(key, rbm.hidden_logits(visible), site=0)
+    return jnp.where(missing, bernoulli(key, rbm.visible_logits(hidden), site=1), visible)

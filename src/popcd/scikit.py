@@ -74,8 +74,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     --------
     >>> import popcd
     >>> X = popcd.datasets.load("bars-and-stripes").train
-    >>> rbm = popcd.BernoulliRBM(n_components=8, estimator="pop-cd", batch_size=32, n_iter=100, random_state=0).fit(X)
-    >>> rbm.transform(X).shape, bool(rbm.score(X) > -16 * 0.6931)
+    >>> rbm = popcd.BernoulliRBM(n_components=8, estimator="pop-cd", batch_size=32, n_iter=2000, random_state=0).fit(X)
+    >>> rbm.transform(X).shape, bool(rbm.score(X) > -9)  # 16 log 2 = 11.09 is where it began
     ((32, 8), True)
     """
 

@@ -11,11 +11,11 @@ import numpy as np
 from jax import Array
 
 from popcd.checks import binary_matrix, column_means
-from popcd.epochs import Place
+from popcd.epochs import Epochs
 from popcd.rbm import RBM
 from popcd.updates import Plan, TrainState, advance, init
 
-_BLOCK, _LONGEST = 1 << 26, 1000  # bytes and updates of a window of batches
+_BLOCK, _NUMBERS, _LONGEST = 1 << 26, 1 << 17, 1000  # bytes, row numbers and updates of a window of batches
 
 
 class Source(Protocol):
@@ -31,73 +31,54 @@ class Source(Protocol):
 class Resident:
     """All rows on the device."""
 
-    def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
-        self._plan, self._root = plan, root
+    def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
+        self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
         self._data, self._means = jnp.asarray(rows), rows.mean(axis=0, dtype=np.float64)
-        self._next: tuple[int, Place] = (0, plan.place(0, root))  # where the update after the last one begins
+        self._starts = rows[self._epochs.rows(0, plan.n_starts)]
+        self._window = int(np.clip(_NUMBERS // plan.batch_size, 2, _LONGEST))
 
     def begin(self, rbm: RBM) -> TrainState:
-        epochs, n = self._plan.epochs(self._root), self._plan.n_starts
-        return init(self._root, rbm, self._data[epochs.rows(epochs.begin(0, 0), n)], self._means, self._plan)
-
-    def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
-        start = int(state.step)
-        place = self._next[1] if self._next[0] == start else self._plan.place(start, self._root)
-        state, place, sums = advance(state, place, stop, self._data, self._root, self._plan)
-        self._next = stop, place
-        return state, _host(sums)
-
-
-class Streamed:
-    """Rows of a memory-mapped array; a window of batches is read at a time, in the order of the file."""
-
-    def __init__(self, rows: np.ndarray, plan: Plan, root: Array):
-        self._rows, self._plan, self._root = rows, plan, root
-        self._means = column_means("data", rows)
-        self._window = int(np.clip(_BLOCK // (plan.batch_size * rows.shape[1]), 1, _LONGEST))  # updates read together
-        self._orders: dict[int, np.ndarray] = {}
-
-    def begin(self, rbm: RBM) -> TrainState:
-        return init(self._root, rbm, self._read(0, self._plan.n_starts), self._means, self._plan)
+        return init(self._root, rbm, self._starts, self._means, self._plan)
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         batch, totals = self._plan.batch_size, dict[str, np.ndarray]()
-        size = self._window * batch + max(0, self._plan.n_starts - batch)
-        in_order = self._plan._replace(n_rows=size, shuffle=False)
-        place = Place(jnp.int32(0), jnp.int32(0), jnp.arange(2 * size))
         while (start := int(state.step)) < stop:
             end = min(start + self._window, stop)
-            needed = (end - start) * batch + size - self._window * batch
-            data = jnp.zeros((size, self._rows.shape[1]), jnp.uint8).at[:needed].set(self._read(start * batch, needed))
-            state, _, sums = advance(state, place, end, data, self._root, in_order)
+            data, numbers = self._read(start * batch, (end - start) * batch + self._plan.n_further)
+            numbers = np.pad(numbers, (0, (self._window - end + start) * batch))  # one shape, one compiled program
+            state, sums = advance(state, end, numbers, data, self._root, self._plan)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
 
-    def _read(self, first: int, n: int) -> Array:
-        """Rows `first` to `first + n` of the endless line, as `Epochs.rows` has them."""
-        places = np.arange(first, first + n)
-        epochs, within = np.divmod(places, len(self._rows))
-        numbers = np.empty(n, np.int64)
-        for epoch in range(epochs[0], epochs[-1] + 1):
-            here = epochs == epoch
-            numbers[here] = self._order(epoch)[within[here]]
-        wanted, where = np.unique(numbers, return_inverse=True)  # sorted: the disk is read forwards, each row once
-        return jnp.asarray(np.asarray(self._rows[wanted], np.uint8)[where])
-
-    def _order(self, epoch: int) -> np.ndarray:
-        if epoch not in self._orders:
-            self._orders = {e: order for e, order in self._orders.items() if e >= epoch - 1}
-            self._orders[epoch] = np.asarray(self._plan.epochs(self._root).order(jnp.int32(epoch)))
-        return self._orders[epoch]
+    def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
+        """Rows on the device, and which of them are `first` to `first + n` of the line."""
+        return self._data, self._epochs.rows(first, n)
 
 
-def source(rows: np.ndarray, plan: Plan, root: Array) -> Source:
+class Streamed(Resident):
+    """Rows of a memory-mapped array; a window of batches is read at a time, in the order of the file."""
+
+    def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
+        self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
+        self._rows, self._means = rows, column_means("data", rows)
+        self._starts = np.asarray(rows[self._epochs.rows(0, plan.n_starts)], np.uint8)
+        self._window = int(np.clip(_BLOCK // (plan.batch_size * rows.shape[1]), 2, _LONGEST))
+
+    def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
+        wanted, where = np.unique(self._epochs.rows(first, n), return_inverse=True)  # the disk is read forwards
+        size = self._window * self._plan.batch_size + self._plan.n_further
+        data = np.zeros((size, self._rows.shape[1]), np.uint8)
+        data[: len(wanted)] = self._rows[wanted]
+        return jnp.asarray(data), where.astype(np.int32)
+
+
+def source(rows: np.ndarray, plan: Plan, seed: int, shuffle: bool) -> Source:
     """Rows of a memory-mapped array stay on disk, all others go to the device."""
     if not isinstance(rows, np.memmap):
-        return Resident(rows, plan, root)
+        return Resident(rows, plan, seed, shuffle)
     if plan.n_starts <= len(rows):
-        return Streamed(rows, plan, root)
-    return Resident(binary_matrix("data", rows), plan, root)
+        return Streamed(rows, plan, seed, shuffle)
+    return Resident(binary_matrix("data", rows), plan, seed, shuffle)
 
 
 def _host(sums: dict[str, Array]) -> dict[str, np.ndarray]:

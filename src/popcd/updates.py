@@ -9,7 +9,6 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from popcd.epochs import Epochs, Place
 from popcd.estimators import Estimator
 from popcd.gradient import Offsets, from_centred, gradient, to_centred
 from popcd.prng import fold_in, stream
@@ -35,24 +34,20 @@ class Plan(NamedTuple):
     optimizer: optax.GradientTransformation
     batch_size: int
     centered: bool
-    n_rows: int
-    shuffle: bool
 
     @property
     def n_starts(self) -> int:
         """Rows that the estimator starts its chains at."""
         return self.estimator.n_starts or self.batch_size
 
-    def epochs(self, root: Array) -> Epochs:
-        return Epochs(stream(root, "data"), self.n_rows, self.shuffle)
-
-    def place(self, step: int, root: Array) -> Place:
-        """Where the batch of an update begins; Python's integers count the rows, which overflow 32 bits in long runs."""
-        seen = step * self.batch_size
-        return self.epochs(root).begin(seen // self.n_rows, seen % self.n_rows)
+    @property
+    def n_further(self) -> int:
+        """How many of them lie beyond the batch."""
+        return max(0, self.n_starts - self.batch_size)
 
 
-def init(root: Array, rbm: RBM, starts: Array, means: ArrayLike, plan: Plan) -> TrainState:
+@functools.partial(jax.jit, static_argnames="plan")
+def init(root: Array, rbm: RBM, starts: ArrayLike, means: ArrayLike, plan: Plan) -> TrainState:
     """The state before the first update; `starts` are the first rows of the run, `means` those of all rows."""
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     chains = plan.estimator.init(stream(root, "init"), rbm, starts)
@@ -62,25 +57,30 @@ def init(root: Array, rbm: RBM, starts: Array, means: ArrayLike, plan: Plan) -> 
 
 @functools.partial(jax.jit, static_argnames="plan")
 def advance(
-    state: TrainState, place: Place, stop: int | Array, data: Array, root: Array, plan: Plan
-) -> tuple[TrainState, Place, dict[str, Array]]:
-    """Updates until step `stop`; the new state and place, and the sums of what was measured on the way."""
-    epochs = plan.epochs(root)
-    chain = stream(root, "chain")
+    state: TrainState, stop: int | Array, numbers: ArrayLike, data: Array, root: Array, plan: Plan
+) -> tuple[TrainState, dict[str, Array]]:
+    """Updates until step `stop`; the new state, and the sums of what was measured on the way.
 
-    def update(state: TrainState, place: Place) -> tuple[TrainState, dict[str, Array]]:
-        batch = data[epochs.rows(place, plan.batch_size)]
-        starts = data[epochs.rows(place, plan.n_starts)]
+    `numbers` says which rows of `data` they take: the first batch, the second, and so on.
+    """
+    first, line, chain = state.step, jnp.asarray(numbers), stream(root, "chain")
+
+    def rows(step: Array, n: int) -> Array:
+        here = jax.lax.dynamic_slice(line, ((step - first) * plan.batch_size,), (n,))
+        return data.at[here].get(mode="promise_in_bounds")
+
+    def update(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
+        batch = rows(state.step, plan.batch_size)
+        starts = batch if plan.n_starts == plan.batch_size else rows(state.step, plan.n_starts)
         return _update(fold_in(chain, state.step), state, batch, starts, plan)
 
-    def body(_: Array, carry: tuple[TrainState, Place, Any]) -> tuple[TrainState, Place, Any]:
-        state, place, totals = carry
-        state, measured = update(state, place)
-        return state, epochs.advance(place, plan.batch_size), jax.tree.map(jnp.add, totals, measured)
+    def body(_: Array, carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
+        state, measured = update(carry[0])
+        return state, jax.tree.map(jnp.add, carry[1], measured)
 
-    measured = jax.eval_shape(update, state, place)[1]
+    measured = jax.eval_shape(update, state)[1]
     totals = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
-    return jax.lax.fori_loop(state.step, stop, body, (state, place, totals))
+    return jax.lax.fori_loop(first, stop, body, (state, totals))
 
 
 def _update(key: Array, state: TrainState, batch: Array, starts: Array, plan: Plan) -> tuple[TrainState, dict[str, Array]]:

@@ -17,7 +17,6 @@ from popcd.checks import one_of, positive_int
 from popcd.estimators.estimator import Estimator, start_at, stateless
 from popcd.kernels.gibbs import sweep, sweeps
 from popcd.particles import Particles, leave_one_out
-from popcd.prng import fold_in
 from popcd.rbm import RBM, softplus
 
 
@@ -85,7 +84,7 @@ def _pop_cd(k: int, normalizer: str, proposal: str, mixture_size: int | None, n_
         start = start_at(rbm, batch, n_particles)
         _check_population(len(start), mixture_size, normalizer)
         start = sweeps(key, start, rbm, k - 1)
-        visible, hidden = sweep(fold_in(key, k - 1), start, rbm)
+        visible, hidden = sweep(key, start, rbm, k - 1)
         if proposal == "single":
             log_weights = single_log_weights(rbm, visible, hidden)
         elif proposal == "joint":

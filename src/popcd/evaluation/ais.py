@@ -86,8 +86,8 @@ def log_ratio(
 
 def transition(key: Array, rbm: RBM, logits: Array, base_bias: Array, beta: Array) -> Array:
     """A Gibbs sweep of `rbm.anneal(beta, base_bias)` from states whose `rbm.hidden_logits` are given."""
-    hidden = bernoulli(fold_in(key, 0), beta * logits)
-    return bernoulli(fold_in(key, 1), (1 - beta) * base_bias[None, :] + beta * rbm.visible_logits(hidden))
+    hidden = bernoulli(key, beta * logits, site=0)
+    return bernoulli(key, (1 - beta) * base_bias[None, :] + beta * rbm.visible_logits(hidden), site=1)
 
 
 @functools.partial(jax.jit, static_argnames="small")

@@ -12,7 +12,7 @@ from jax import Array
 
 from popcd.checks import positive_int
 from popcd.kernels.kernel import Kernel
-from popcd.prng import bernoulli, fold_in
+from popcd.prng import bernoulli
 from popcd.rbm import RBM
 
 
@@ -22,21 +22,21 @@ class GibbsState(NamedTuple):
     visible: Array
 
 
-def sweep(key: Array, visible: Array, rbm: RBM) -> tuple[Array, Array]:
-    """One block Gibbs sweep, `h ~ p(h | v)`, `v' ~ p(v | h)`; returns (v', h).
+def sweep(key: Array, visible: Array, rbm: RBM, number: int | Array = 0) -> tuple[Array, Array]:
+    """One block Gibbs sweep, `h ~ p(h | v)`, `v' ~ p(v | h)`; returns (v', h). Sweeps of one key differ in their numbers.
 
     >>> import jax, jax.numpy as jnp, popcd
     >>> visible, hidden = sweep(jax.random.key(0), jnp.zeros((5, 4)), popcd.RBM.create(4, 3))
     >>> visible.shape, hidden.shape
     ((5, 4), (5, 3))
     """
-    hidden = bernoulli(fold_in(key, 0), rbm.hidden_logits(visible))
-    return bernoulli(fold_in(key, 1), rbm.visible_logits(hidden)), hidden
+    hidden = bernoulli(key, rbm.hidden_logits(visible), site=2 * number)
+    return bernoulli(key, rbm.visible_logits(hidden), site=2 * number + 1), hidden
 
 
 def sweeps(key: Array, visible: Array, rbm: RBM, n: int) -> Array:
-    """The visible states after `n` sweeps; sweep i uses `fold_in(key, i)`."""
-    return jax.lax.fori_loop(0, n, lambda i, v: sweep(fold_in(key, i), v, rbm)[0], visible)
+    """The visible states after `n` sweeps, numbers 0 to n - 1 of `key`."""
+    return jax.lax.fori_loop(0, n, lambda i, v: sweep(key, v, rbm, i)[0], visible)
 
 
 def gibbs(k: int = 1) -> Kernel:

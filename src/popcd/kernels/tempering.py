@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from popcd.checks import positive_int, real_array
 from popcd.kernels.kernel import Kernel
-from popcd.prng import bernoulli, fold_in, uniform
+from popcd.prng import bernoulli, uniform
 from popcd.rbm import RBM
 
 
@@ -54,10 +54,10 @@ def swap_log_ratio(betas: Array, potential: Array) -> Array:
     return jnp.diff(betas)[None, :] * (potential[:, :-1] - potential[:, 1:])
 
 
-def exchange(key: Array, betas: Array, potential: Array) -> tuple[Array, Array]:
+def exchange(key: Array, betas: Array, potential: Array, site: int = 0) -> tuple[Array, Array]:
     """Even, then odd exchanges; returns where each replica's state comes from, and which exchanges took place.
 
-    `potential` is U, ladders x temperatures; the second result is ladders x (temperatures - 1).
+    `potential` is U, ladders x temperatures; the second result is ladders x (temperatures - 1). Takes two sites of the key.
     """
     ladders, temperatures = potential.shape
     pair = jnp.arange(temperatures - 1)
@@ -65,7 +65,7 @@ def exchange(key: Array, betas: Array, potential: Array) -> tuple[Array, Array]:
     taken = jnp.zeros((ladders, temperatures - 1), bool)
     for parity in (0, 1):
         ratio = swap_log_ratio(betas, jnp.take_along_axis(potential, source, axis=1))
-        accept = uniform(fold_in(key, parity), ratio.shape, ratio.dtype) <= jnp.exp(jnp.minimum(ratio, 0))
+        accept = uniform(key, ratio.shape, ratio.dtype, site + parity) <= jnp.exp(jnp.minimum(ratio, 0))
         accept = accept & (pair % 2 == parity)[None, :]
         up = jnp.pad(accept, ((0, 0), (0, 1))).astype(source.dtype)
         down = jnp.pad(accept, ((0, 0), (1, 0))).astype(source.dtype)
@@ -99,11 +99,11 @@ def tempering(betas: Sequence[float], base_bias: ArrayLike | None = None) -> Ker
         base = jnp.zeros_like(rbm.visible_bias) if base_bias is None else jnp.asarray(base_bias, rbm.dtype)
         # The logits of rbm.anneal(beta, base), with one product for all temperatures instead of one each.
         tempered = beta[None, :, None]
-        hidden = bernoulli(fold_in(key, 0), tempered * rbm.hidden_logits(state.visible))
+        hidden = bernoulli(key, tempered * rbm.hidden_logits(state.visible), site=0)
         rest = (1 - tempered) * base[None, None, :]
-        visible = bernoulli(fold_in(key, 1), rest + tempered * rbm.visible_logits(hidden))
+        visible = bernoulli(key, rest + tempered * rbm.visible_logits(hidden), site=1)
         potential = -rbm.energy(visible, hidden) - jnp.sum(visible * base[None, None, :], axis=-1)
-        source, taken = exchange(fold_in(key, 2), beta, potential)
+        source, taken = exchange(key, beta, potential, site=2)
         visible = jnp.take_along_axis(visible, source[:, :, None], axis=1)
         return TemperingState(visible), {"swap_rates": taken.mean(axis=0, dtype=rbm.dtype)}
 
