@@ -240,6 +240,15 @@ def test_progress_on_a_terminal_is_one_line_with_rate_time_left_and_metrics(monk
     assert lines[-1].startswith("training [####################] 100%")
 
 
+def test_progress_elsewhere_is_a_line_when_there_is_something_new(capsys):
+    with Progress("training", 100) as bar:
+        for done in range(101):
+            bar.at(done, "CD-1" if done < 50 else "pop-CD-1")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[-1] for line in lines] == ["CD-1", "pop-CD-1", "pop-CD-1"]
+    assert lines[-1] == "training 100%  pop-CD-1"
+
+
 def test_version_names_jax_and_the_device():
     text = run("--version").stdout
     assert f"popcd {popcd.__version__} (jax " in text

@@ -53,6 +53,7 @@ class Progress:
         """`done` of the length are done; `words` stay until others come."""
         now = time.monotonic()
         self._first = self._first or (now, done)
+        new = words is not None and words != self._words
         self._words = self._words if words is None else words
         ended = done >= self._length
         if self._silent:
@@ -61,7 +62,7 @@ class Progress:
             self._drawn = now
             columns = shutil.get_terminal_size().columns - 1
             click.echo(f"\r{self._line(now, done)[:columns]:<{columns}}", err=True, nl=False)
-        elif not self._terminal and (words is not None or ended or now - self._lined >= _LINE_EVERY):
+        elif not self._terminal and (new or ended or now - self._lined >= _LINE_EVERY):
             self._lined = now
             tell(self._line(now, done))
 
