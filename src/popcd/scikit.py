@@ -31,7 +31,7 @@ from popcd.sampling import sample
 from popcd.training import climb
 from popcd.updates import TrainState
 
-_SHOWN_ROWS = 1_000
+_SHOWN_ROWS, _LEAST_UPDATES = 1_000, 100
 _FLOATS = (np.float64, np.float32)
 _SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
 
@@ -60,7 +60,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ----------
     components_ : hidden x visible; intercept_hidden_, intercept_visible_ : biases.
     h_samples_ : hidden states drawn given the chains, or given the first rows where the estimator keeps no chains.
-    history_ : arrays by name with a row per epoch: step, ess, gradient_norm, largest_weight.
+    history_ : arrays by name, step, ess, gradient_norm, largest_weight, with a row per epoch, or per 100 updates where an
+        epoch has fewer.
     binary_ : whether all values seen in fitting were 0 or 1.
     rbm_ : the machine as a `popcd.RBM`.
     log_partition_ : log Z as an `Estimate` with its bracket, computed when it is first asked for.
@@ -115,7 +116,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.history_, last = {}, training.first
         if positive_int("n_iter", self.n_iter, least=0):
             epoch = math.ceil(len(rows) / self.batch_size)
-            run = climb(training, self.n_iter * epoch, epoch, self._telling(rows[:_SHOWN_ROWS]))
+            interval = epoch * (1 if self.verbose else math.ceil(_LEAST_UPDATES / epoch))
+            run = climb(training, self.n_iter * epoch, interval, self._telling(rows[:_SHOWN_ROWS]))
             self.history_, last = run.history, run.state
         self._keep(last, rows, X.dtype)
         return self
