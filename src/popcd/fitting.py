@@ -1,17 +1,17 @@
 """What lies between the arguments of the scikit-learn estimator and training."""
 
+import functools
 import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import scipy.sparse
-from jax import Array
 
 from popcd.checks import one_of
 from popcd.estimators import BUILDERS, Estimator
-from popcd.prng import bernoulli, fold_in, stream
 from popcd.updates import TrainState
 
 _CHAINS = {"pcd": "n_chains", "pt": "n_ladders", "pop-cd": "n_particles"}  # what n_chains is called in each
@@ -73,16 +73,17 @@ def continued(fresh: TrainState, leaves: list[np.ndarray]) -> TrainState:
 
 
 def beside_machine(state: TrainState) -> dict[str, Any]:
-    """What a state holds beside the machine."""
-    return {name: value for name, value in state._asdict().items() if name != "rbm"}
+    """What the next update needs beside the machine; plain gradient ascent needs nothing of its own."""
+    return {"step": state.step, "estimator": state.estimator, "offsets": state.offsets}
 
 
-def hidden_samples(state: TrainState, rows: np.ndarray, seed: int) -> np.ndarray:
-    """Hidden states given the chains at beta = 1, or given `rows` where there are no chains."""
+@functools.lru_cache
+def falling(rate: float, iterations: int) -> optax.Schedule:
+    """From `rate` to zero; cached, because equal settings then share one compiled program."""
+    return optax.linear_schedule(rate, 0.0, iterations)
+
+
+def chain_states(state: TrainState, rows: np.ndarray) -> np.ndarray:
+    """Visible states of the chains at beta = 1, or `rows` where there are no chains."""
     visible = np.asarray(getattr(state.estimator, "visible", rows), np.float32)
-    return np.asarray(_hidden(jax.random.key(seed), visible[:, -1] if visible.ndim == 3 else visible, state))
-
-
-@jax.jit
-def _hidden(root: Array, visible: Array, state: TrainState) -> Array:
-    return bernoulli(fold_in(stream(root, "sample"), state.step), state.rbm.hidden_logits(visible))
+    return visible[:, -1] if visible.ndim == 3 else visible

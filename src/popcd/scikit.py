@@ -24,7 +24,7 @@ from popcd.evaluation.bracket import base_rate
 from popcd.evaluation.exact import log_unnormalised
 from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.evaluation.pseudo import pseudo_rows
-from popcd.fitting import beside_machine, checked_rows, continued, dense, drawn_seed, hidden_samples, named_estimator
+from popcd.fitting import beside_machine, chain_states, checked_rows, continued, dense, drawn_seed, falling, named_estimator
 from popcd.kernels.gibbs import sweep
 from popcd.rbm import RBM, start_from_means
 from popcd.sampling import sample
@@ -42,7 +42,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     Parameters
     ----------
     n_components : hidden units.
-    learning_rate : of plain gradient ascent on the mean log-likelihood.
+    learning_rate : of plain gradient ascent on the mean log-likelihood, at the beginning.
     batch_size : rows per update; batches are full and rows are shuffled for every epoch.
     n_iter : epochs, each of `ceil(rows / batch_size)` updates.
     verbose : prints a line per epoch where it is not 0, as scikit-learn does, from at most 1,000 rows.
@@ -52,6 +52,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     k : Gibbs sweeps per update of cd, pcd and pop-cd.
     n_chains : chains of pcd, ladders of pt, particles of pop-cd; None takes `batch_size`.
     centered : centred gradients.
+    schedule : "constant" is what scikit-learn does, and what `partial_fit` does in any case; "linear" lets the learning rate
+        of `fit` fall to zero, which takes the noise of the last updates out of the machine.
 
     `fit`, `partial_fit`, `transform`, `gibbs` and `reconstruct` take values from 0 to 1 as probabilities of the units, where
     scikit-learn does. Likelihoods are those of binary rows.
@@ -96,6 +98,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         k: int = 1,
         n_chains: int | None = None,
         centered: bool = False,
+        schedule: str = "constant",
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -107,17 +110,22 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.k = k
         self.n_chains = n_chains
         self.centered = centered
+        self.schedule = schedule
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a new machine on X, samples x features; y is ignored."""
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
         rows = self._begin(X)
-        training = self._training(rows, min(positive_int("batch_size", self.batch_size), len(rows)))
+        epoch = math.ceil(len(rows) / positive_int("batch_size", self.batch_size))
+        iterations = epoch * positive_int("n_iter", self.n_iter, least=0)
+        rate: Any = non_negative("learning_rate", self.learning_rate)
+        if one_of("schedule", self.schedule, ("constant", "linear")) == "linear":
+            rate = falling(rate, iterations)
+        training = self._training(rows, min(self.batch_size, len(rows)), rate)
         self.history_, last = {}, training.first
-        if positive_int("n_iter", self.n_iter, least=0):
-            epoch = math.ceil(len(rows) / self.batch_size)
+        if iterations:
             interval = epoch * (1 if self.verbose else math.ceil(_LEAST_UPDATES / epoch))
-            run = climb(training, self.n_iter * epoch, interval, self._telling(rows[:_SHOWN_ROWS]))
+            run = climb(training, iterations, interval, self._telling(rows[:_SHOWN_ROWS]))
             self.history_, last = run.history, run.state
         self._keep(last, rows, X.dtype)
         return self
@@ -127,7 +135,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         first = not hasattr(self, "components_")
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=first)
         rows = self._begin(X) if first else checked_rows(X)
-        training = self._training(rows, len(rows))
+        training = self._training(rows, len(rows), non_negative("learning_rate", self.learning_rate))
         state = training.first if first else continued(training.first, self._state)
         self.binary_ = self.binary_ and rows.dtype == np.uint8
         self._keep(next(training.chunks(int(state.step) + 1, resume=state)).state, rows, self.components_.dtype)
@@ -240,10 +248,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._set(start, X.dtype)
         return rows
 
-    def _training(self, rows: np.ndarray, batch_size: int) -> Training:
+    def _training(self, rows: np.ndarray, batch_size: int, rate: Any) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
-        rate = ascent(None, non_negative("learning_rate", self.learning_rate), 0.0)
-        return prepared(self.rbm_, rows, estimator, rate, batch_size, bool(self.centered), self._training_seed)
+        rule = ascent(None, rate, 0.0)
+        return prepared(self.rbm_, rows, estimator, rule, batch_size, bool(self.centered), self._training_seed)
 
     def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:
         """After every epoch: scikit-learn's line, where it is asked for."""
@@ -261,7 +269,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """What was learned, as plain arrays: the machine, and what the next call of `partial_fit` goes on from."""
         self._set(state.rbm, dtype)
         self._state = [np.asarray(leaf) for leaf in jax.tree.leaves(beside_machine(state))]
-        self.h_samples_ = hidden_samples(state, rows[: self.batch_size], self._training_seed).astype(dtype)
+        means = self._hidden_means(chain_states(state, rows[: self.batch_size]))
+        self.h_samples_ = (self.random_state_.random_sample(means.shape) < means).astype(dtype)
 
     def _set(self, rbm: RBM, dtype: Any) -> None:
         self.components_ = np.asarray(rbm.weights, dtype).T

@@ -1,0 +1,95 @@
+"""scikit-learn's BernoulliRBM and ours side by side: fit time, log-likelihood after as many updates, and the first fit.
+
+    python benchmarks/scikit.py [--rows 60000] [--epochs 3] [--rounds 3]
+
+Times are interleaved in one run, medians of ratios. Ours counts its compilation: every fit of a new shape is timed in a process
+of its own. Both get the same words: PCD-1, learning rate, batch of 10, epochs, float32 rows.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+FIT = """
+import sys, time, numpy as np
+sys.path.insert(0, {path!r})
+from scikit import data
+from {module} import BernoulliRBM
+X, _ = data({name!r}, {rows})
+rbm = BernoulliRBM({hidden}, learning_rate={rate}, batch_size=10, n_iter={epochs}, random_state={seed})
+start = time.perf_counter()
+rbm.fit(X)
+print(time.perf_counter() - start)
+np.savez({out!r}, W=rbm.components_.T, b=rbm.intercept_visible_, c=rbm.intercept_hidden_)
+"""
+MODULES = {"scikit-learn": "sklearn.neural_network", "popcd": "popcd"}
+
+
+def data(name, rows):
+    """Training and test rows: digits (8 x 8, with four shifted copies as in scikit-learn's example) or MNIST, binary."""
+    if name == "mnist":
+        import popcd
+
+        sets = popcd.datasets.load("mnist")
+        return sets.train[:rows].astype(np.float32), sets.test
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    digits = (load_digits().images > 8).astype(np.float32)
+    shifted = [np.roll(digits, shift, axis) for shift, axis in ((1, 1), (-1, 1), (1, 2), (-1, 2))]
+    every = np.concatenate([digits, *shifted]).reshape(-1, 64)
+    return train_test_split(every, test_size=0.2, random_state=0)
+
+
+def fit(kind, name, rows, hidden, rate, epochs, seed, out):
+    """Seconds of a first fit, in a process of its own; the machine is written to `out`."""
+    words = {"module": MODULES[kind], "name": name, "rows": rows, "hidden": hidden, "rate": rate, "epochs": epochs}
+    code = FIT.format(**words, seed=seed, out=out, path=sys.path[0])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def compare(name, rows, hidden, rate, epochs, rounds):
+    """Interleaved first fits of both, and the log-likelihood of test rows under the last machines."""
+    import popcd
+
+    seconds = {kind: [] for kind in MODULES}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(rounds):
+            for kind in MODULES:
+                seconds[kind].append(fit(kind, name, rows, hidden, rate, epochs, number, f"{folder}/{kind}.npz"))
+        machines = {kind: popcd.load(f"{folder}/{kind}.npz") for kind in MODULES}
+    ratios = np.divide(seconds["scikit-learn"], seconds["popcd"])
+    result = {"data": name, "hidden": hidden, "epochs": epochs, "ratio": float(np.median(ratios)), "ratios": ratios.tolist()}
+    result |= {f"{kind} seconds": float(np.median(times)) for kind, times in seconds.items()}
+    test = data(name, rows)[1]
+    for kind, machine in machines.items():
+        found = popcd.log_likelihood(machine, test)
+        result[f"{kind} log-likelihood"] = [found.value, found.lower, found.upper, found.trustworthy]
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    words = parser.parse_args()
+    began = time.perf_counter()
+    for name, hidden, rate, epochs in (
+        ("digits", 100, 0.06, 10),
+        ("digits", 500, 0.06, 10),
+        ("mnist", 100, 0.05, words.epochs),
+        ("mnist", 500, 0.05, words.epochs),
+    ):
+        print(json.dumps(compare(name, words.rows, hidden, rate, epochs, words.rounds)), flush=True)
+    print(f"{time.perf_counter() - began:.0f} s in all", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
