@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ from popcd.experiments import demo as experiment
 from popcd.experiments.curves import Curves
 from popcd.files import write_atomically
 from popcd.report.figures import gap_to_optimum
+from processes import command
 
 
 def run(*arguments):
@@ -99,3 +101,26 @@ print(len(names))
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) > 30
+
+
+def test_compiled_programs_are_kept_for_the_next_command(tmp_path):
+    words = ("train", "--data", "bars-and-stripes", "--hidden", 3, "--batch-size", 8, "--iterations", 10, "-q")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | {"XDG_CACHE_HOME": str(tmp_path)}
+    for name in ("a", "b"):
+        done = subprocess.run(command(*words, "--out", tmp_path / name), env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+    kept = [path.name for path in (tmp_path / "popcd" / "programs").iterdir()]
+    assert any(name.startswith("jit_advance") for name in kept)
+    assert (tmp_path / "a" / "model.safetensors").read_bytes() == (tmp_path / "b" / "model.safetensors").read_bytes()
+
+
+def test_a_cache_folder_that_cannot_be_made_does_no_harm(tmp_path):
+    (tmp_path / "file").touch()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | {"XDG_CACHE_HOME": str(tmp_path / "file")}
+    done = subprocess.run(command("data", "bars-and-stripes"), env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_public_names_do_not_load_scikit_learn():
+    code = "import sys, popcd; popcd.RBM, popcd.train; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

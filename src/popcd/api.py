@@ -1,5 +1,7 @@
 """The public names of `popcd`, re-exports only."""
 
+from typing import TYPE_CHECKING, Any
+
 import popcd.datasets as datasets
 import popcd.estimators as estimators
 import popcd.evaluation as evaluation
@@ -21,9 +23,11 @@ from popcd.io import load, save
 from popcd.particles import Particles
 from popcd.rbm import RBM
 from popcd.sampling import complete, sample
-from popcd.scikit import BernoulliRBM
 from popcd.training import train
 from popcd.updates import TrainState
+
+if TYPE_CHECKING:
+    from popcd.scikit import BernoulliRBM
 
 __all__ = [
     "RBM",
@@ -60,3 +64,11 @@ __all__ = [
     "save",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "BernoulliRBM":  # importing scikit-learn takes longer than the rest
+        from popcd.scikit import BernoulliRBM
+
+        return BernoulliRBM
+    raise AttributeError(f"module 'popcd.api' has no attribute {name!r}")
