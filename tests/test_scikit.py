@@ -200,8 +200,43 @@ def test_partial_fit_goes_on_where_fit_and_pickling_left_off():
     np.testing.assert_array_equal(rbm.h_samples_, copy.h_samples_)
     rbm.set_params(n_chains=3).partial_fit(STRIPES)  # other chains begin anew
     assert rbm.h_samples_.shape == (3, 5)
-    plain = {type(leaf) for leaf in rbm.__getstate__()["_state"]}
-    assert plain == {np.ndarray}
+    state = rbm.__getstate__()["_state"]
+    assert {type(leaf) for leaf in (*state["chains"], *state["offsets"])} == {np.ndarray}
+    assert state["step"] == 4
+
+
+@pytest.mark.parametrize("estimator", [popcd.pcd(), "pcd"], ids=str)
+def test_chains_and_random_numbers_go_on_through_batches_of_any_size(estimator):
+    rbm = BernoulliRBM(n_components=5, batch_size=8, random_state=0, estimator=estimator, learning_rate=0.0)
+    drawn = []
+    for n in (10, 12, 10, 7):
+        rbm.partial_fit(STRIPES[:n])
+        drawn.append(rbm._state["chains"][0])
+    assert rbm._state["step"] == 4
+    assert {len(chains) for chains in drawn} == {8 if estimator == "pcd" else 10}
+    assert all((a != b).any() for a, b in itertools.combinations(drawn, 2))
+
+
+def test_a_fit_that_fails_changes_nothing(fitted):
+    rbm = pickle.loads(pickle.dumps(fitted)).set_params(estimator="sml")
+    before = {name: np.asarray(value) for name, value in vars(rbm).items() if isinstance(value, np.ndarray)}
+    for method in (rbm.fit, rbm.partial_fit):
+        with pytest.raises(ValueError, match="unknown estimator"):
+            method(STRIPES[:, ::-1])
+    for name, value in before.items():
+        np.testing.assert_array_equal(getattr(rbm, name), value)
+    new = BernoulliRBM(n_components=4, estimator="sml")
+    with pytest.raises(ValueError, match="unknown estimator"):
+        new.partial_fit(STRIPES)
+    assert new.set_params(estimator="cd").partial_fit(STRIPES).transform(STRIPES).shape == (32, 4)
+
+
+def test_what_was_learned_can_be_changed_by_hand():
+    for dtype in (np.float32, np.float64):
+        rbm = BernoulliRBM(n_components=2, n_iter=1).fit(STRIPES.astype(dtype))
+        for array in (rbm.components_, rbm.intercept_hidden_, rbm.intercept_visible_, rbm.h_samples_):
+            array += 1
+            assert array.dtype == dtype
 
 
 def test_conversion_there_and_back_with_scikit_learn(fitted):

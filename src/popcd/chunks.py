@@ -79,6 +79,10 @@ class Training(NamedTuple):
     first: TrainState
     estimator: Estimator
 
+    def check(self) -> None:
+        """Let the estimator say what it cannot do with these sizes, before anything is computed or written."""
+        self.rows.check(self.first)
+
     def chunks(self, iterations: int, stops: Sequence[int] = (CHUNK,), resume: TrainState | None = None) -> Iterator[Chunk]:
         """Chunks of updates up to `iterations` that end at multiples of each of `stops`, from the first state or another."""
         iterations = positive_int("iterations", iterations)

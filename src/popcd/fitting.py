@@ -12,6 +12,7 @@ import scipy.sparse
 
 from popcd.checks import one_of
 from popcd.estimators import BUILDERS, Estimator
+from popcd.gradient import Offsets
 from popcd.updates import TrainState
 
 _CHAINS = {"pcd": "n_chains", "pt": "n_ladders", "pop-cd": "n_particles"}  # what n_chains is called in each
@@ -62,19 +63,20 @@ def drawn_seed(chance: np.random.RandomState) -> int:
     return int(chance.randint(np.iinfo(np.int32).max))
 
 
-def continued(fresh: TrainState, leaves: list[np.ndarray]) -> TrainState:
-    """A state with what an earlier one held beside the machine; chains of another number or kind begin anew."""
-    begun = beside_machine(fresh)
-    old = jax.tree.leaves(begun)
-    if [leaf.shape for leaf in leaves] != [leaf.shape for leaf in old]:
-        return fresh
-    kept = jax.tree.unflatten(jax.tree.structure(begun), [jnp.asarray(leaf) for leaf in leaves])
-    return fresh._replace(**kept)
+def plain_state(state: TrainState) -> dict[str, Any]:
+    """What the next update needs beside the machine, as plain arrays; gradient ascent needs nothing of its own."""
+    chains = [np.asarray(leaf) for leaf in jax.tree.leaves(state.estimator)]
+    return {"step": int(state.step), "chains": chains, "offsets": [np.asarray(leaf) for leaf in state.offsets]}
 
 
-def beside_machine(state: TrainState) -> dict[str, Any]:
-    """What the next update needs beside the machine; plain gradient ascent needs nothing of its own."""
-    return {"step": state.step, "estimator": state.estimator, "offsets": state.offsets}
+def continued(fresh: TrainState, kept: dict[str, Any], estimator: Estimator) -> TrainState:
+    """A fresh state that goes on from a plain one; chains of another kind or another asked-for number begin anew."""
+    begun, structure = jax.tree.flatten(fresh.estimator)
+    first = 0 if estimator.n_starts else 1  # where no number is asked for, the chains stay as many as they were
+    same = [leaf.shape[first:] for leaf in begun] == [leaf.shape[first:] for leaf in kept["chains"]]
+    chains = jax.tree.unflatten(structure, map(jnp.asarray, kept["chains"])) if same else fresh.estimator
+    offsets = Offsets(*map(jnp.asarray, kept["offsets"])) if kept["offsets"] else fresh.offsets
+    return fresh._replace(step=jnp.int32(kept["step"]), estimator=chains, offsets=offsets)
 
 
 @functools.lru_cache

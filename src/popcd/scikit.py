@@ -24,7 +24,7 @@ from popcd.evaluation.bracket import base_rate
 from popcd.evaluation.exact import log_unnormalised
 from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.evaluation.pseudo import pseudo_rows
-from popcd.fitting import beside_machine, chain_states, checked_rows, continued, dense, drawn_seed, falling, named_estimator
+from popcd.fitting import chain_states, checked_rows, continued, dense, drawn_seed, falling, named_estimator, plain_state
 from popcd.kernels.gibbs import sweep
 from popcd.rbm import RBM, start_from_means
 from popcd.sampling import sample
@@ -50,7 +50,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     estimator : "pcd" (scikit-learn's algorithm), "cd", "pt", "pop-cd", "exact", or an object such as
         `popcd.pop_cd(proposal="mixture")`.
     k : Gibbs sweeps per update of cd, pcd and pop-cd.
-    n_chains : chains of pcd, ladders of pt, particles of pop-cd; None takes `batch_size`.
+    n_chains : chains of pcd, ladders of pt, particles of pop-cd; None takes `batch_size`, for pop-cd the rows of an update.
     centered : centred gradients.
     schedule : "constant" is what scikit-learn does, and what `partial_fit` does in any case; "linear" lets the learning rate
         of `fit` fall to zero, which takes the noise of the last updates out of the machine.
@@ -83,7 +83,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     """
 
     binary_: bool
-    _base_bias: np.ndarray
+    _base_bias: np.ndarray | None
 
     def __init__(
         self,
@@ -115,18 +115,19 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a new machine on X, samples x features; y is ignored."""
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
-        rows = self._begin(X)
+        rows = checked_rows(X)
         epoch = math.ceil(len(rows) / positive_int("batch_size", self.batch_size))
         iterations = epoch * positive_int("n_iter", self.n_iter, least=0)
         rate: Any = non_negative("learning_rate", self.learning_rate)
         if one_of("schedule", self.schedule, ("constant", "linear")) == "linear":
             rate = falling(rate, iterations)
-        training = self._training(rows, min(self.batch_size, len(rows)), rate)
-        self.history_, last = {}, training.first
+        training, beginning = self._begun(rows, min(self.batch_size, len(rows)), rate)
+        history, last = {}, training.first
         if iterations:
             interval = epoch * (1 if self.verbose else math.ceil(_LEAST_UPDATES / epoch))
             run = climb(training, iterations, interval, self._telling(rows[:_SHOWN_ROWS]))
-            self.history_, last = run.history, run.state
+            history, last = run.history, run.state
+        self.__dict__.update(beginning, history_=history)  # nothing is set before training has ended
         self._keep(last, rows, X.dtype)
         return self
 
@@ -134,11 +135,17 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """One update with all of X as its batch; chains go on from call to call. y is ignored."""
         first = not hasattr(self, "components_")
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=first)
-        rows = self._begin(X) if first else checked_rows(X)
-        training = self._training(rows, len(rows), non_negative("learning_rate", self.learning_rate))
-        state = training.first if first else continued(training.first, self._state)
-        self.binary_ = self.binary_ and rows.dtype == np.uint8
-        self._keep(next(training.chunks(int(state.step) + 1, resume=state)).state, rows, self.components_.dtype)
+        rows, rate = checked_rows(X), non_negative("learning_rate", self.learning_rate)
+        if first:
+            training, beginning = self._begun(rows, len(rows), rate)
+            beginning["history_"], dtype = {}, X.dtype
+        else:
+            training, dtype = self._training(self.rbm_, rows, len(rows), rate, self._training_seed), self.components_.dtype
+            training = training._replace(first=continued(training.first, self._state, training.estimator))
+            beginning = {"binary_": self.binary_ and rows.dtype == np.uint8}
+        state = next(training.chunks(int(training.first.step) + 1)).state
+        self.__dict__.update(beginning)
+        self._keep(state, rows, dtype)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -163,7 +170,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def gibbs(self, v: Any) -> np.ndarray:
         """One Gibbs sweep from every row of v; every call draws anew. Boolean, samples x features."""
         check_is_fitted(self)
-        v = check_array(v, accept_sparse="csr", dtype=_FLOATS)
+        v = validate_data(self, v, accept_sparse="csr", dtype=_FLOATS, reset=False)
         start = jnp.asarray(dense(v), jnp.float32)
         return np.asarray(sweep(jax.random.key(drawn_seed(self.random_state_)), start, self.rbm_)[0] > 0)
 
@@ -215,13 +222,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return known
 
     @classmethod
-    def from_sklearn(cls, machine: Any) -> Self:
-        """A fitted `sklearn.neural_network.BernoulliRBM` as one of these, ready for everything but further fitting's chains."""
+    def from_sklearn(cls, machine: Any, binary: bool = True) -> Self:
+        """A fitted `sklearn.neural_network.BernoulliRBM` as one of these; `binary` says whether it was fitted on binary values.
+
+        Its chains begin anew if it is fitted further.
+        """
         check_is_fitted(machine)
         found = cls(**{name: getattr(machine, name) for name in _SHARED})
         found.random_state_ = check_random_state(machine.random_state)
-        found._training_seed, found._state, found.history_ = drawn_seed(found.random_state_), [], {}
-        found.binary_, found._base_bias = True, np.zeros(machine.components_.shape[1])
+        found._training_seed, found.history_ = drawn_seed(found.random_state_), {}
+        found.binary_, found._base_bias, found._state = binary, None, {"step": 0, "chains": [], "offsets": []}
         return _copied(machine, found)
 
     def to_sklearn(self) -> Any:
@@ -237,30 +247,27 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _begin(self, X: Any) -> np.ndarray:
-        """A new machine for X, and X as rows to train on."""
-        rows = checked_rows(X)
-        self.random_state_ = check_random_state(self.random_state)
-        self._training_seed = drawn_seed(self.random_state_)
-        n_hidden = positive_int("n_components", self.n_components)
-        start = start_from_means(rows.mean(axis=0, dtype=np.float64), n_hidden, self._training_seed)
-        self.binary_, self._base_bias, self._n_features_out = rows.dtype == np.uint8, base_rate(rows), n_hidden
-        self._set(start, X.dtype)
-        return rows
+    def _begun(self, rows: np.ndarray, batch_size: int, rate: Any) -> tuple[Training, dict[str, Any]]:
+        """The training of a new machine, and the attributes that begin with it."""
+        n_hidden, chance = positive_int("n_components", self.n_components), check_random_state(self.random_state)
+        seed, means = drawn_seed(chance), rows.mean(axis=0, dtype=np.float64)
+        training = self._training(start_from_means(means, n_hidden, seed), rows, batch_size, rate, seed)
+        beginning = {"random_state_": chance, "_training_seed": seed, "_n_features_out": n_hidden}
+        return training, beginning | {"binary_": rows.dtype == np.uint8, "_base_bias": base_rate(rows)}
 
-    def _training(self, rows: np.ndarray, batch_size: int, rate: Any) -> Training:
+    def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, rate: Any, seed: int) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
-        rule = ascent(None, rate, 0.0)
-        return prepared(self.rbm_, rows, estimator, rule, batch_size, bool(self.centered), self._training_seed)
+        return prepared(rbm, rows, estimator, ascent(None, rate, 0.0), batch_size, bool(self.centered), seed)
 
     def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:
         """After every epoch: scikit-learn's line, where it is asked for."""
-        began, epochs = time.perf_counter(), itertools.count(1)
+        began, epochs, name = time.perf_counter(), itertools.count(1), type(self).__name__
 
         def tell(rbm: RBM) -> Mapping[str, float]:
+            nonlocal began
             if self.verbose:
-                mean, seconds = pseudo_rows(rbm, rows).mean(), time.perf_counter() - began
-                print(f"[BernoulliRBM] Iteration {next(epochs)}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
+                mean, before, began = pseudo_rows(rbm, rows).mean(), began, time.perf_counter()
+                print(f"[{name}] Iteration {next(epochs)}, pseudo-likelihood = {mean:.2f}, time = {began - before:.2f}s")
             return {}
 
         return tell
@@ -268,12 +275,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _keep(self, state: TrainState, rows: np.ndarray, dtype: Any) -> None:
         """What was learned, as plain arrays: the machine, and what the next call of `partial_fit` goes on from."""
         self._set(state.rbm, dtype)
-        self._state = [np.asarray(leaf) for leaf in jax.tree.leaves(beside_machine(state))]
+        self._state = plain_state(state)
         means = self._hidden_means(chain_states(state, rows[: self.batch_size]))
         self.h_samples_ = (self.random_state_.random_sample(means.shape) < means).astype(dtype)
 
     def _set(self, rbm: RBM, dtype: Any) -> None:
-        self.components_ = np.asarray(rbm.weights, dtype).T
+        self.components_ = np.array(rbm.weights, dtype).T
         self.intercept_visible_ = np.array(rbm.visible_bias, dtype)
         self.intercept_hidden_ = np.array(rbm.hidden_bias, dtype)
 

@@ -24,6 +24,9 @@ class Source(Protocol):
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
 
+    def check(self, state: TrainState) -> None:
+        """Trace an update without computing it."""
+
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         """Updates until step `stop`, and the sums of what was measured on the way."""
 
@@ -39,6 +42,9 @@ class Resident:
 
     def begin(self, rbm: RBM) -> TrainState:
         return init(self._root, rbm, self._starts, self._means, self._plan)
+
+    def check(self, state: TrainState) -> None:
+        jax.eval_shape(self._plan.estimator.step, self._root, state.estimator, state.rbm, self._starts)
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         batch, totals = self._plan.batch_size, dict[str, np.ndarray]()

@@ -107,8 +107,9 @@ def test_samples_go_into_a_file_and_a_picture(folder, tmp_path):
 
 @pytest.mark.parametrize("source", ["data", "base", "coins"])
 def test_gibbs_chains_start_where_they_are_told(folder, tmp_path, source):
-    words = ("--method", "gibbs", "--from", source, "--data", "bars-and-stripes", "--sweeps", 1, "--out", tmp_path / "s.npz")
-    assert result("sample", folder, "-n", 40, *words)["samples"] == 40
+    words = ("--method", "gibbs", "--from", source, "--sweeps", 1, "--out", tmp_path / "s.npz")
+    data = () if source == "coins" else ("--data", "bars-and-stripes")
+    assert result("sample", folder, "-n", 40, *words, *data)["samples"] == 40
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "csv"])
@@ -180,6 +181,7 @@ def test_a_threshold_on_a_large_file_is_taken_in_blocks(tmp_path, monkeypatch):
         ("0,1\n1,x\n", "row 2: expected 2 numbers separated by commas, got '1,x'"),
         ("0,1\n1\n", "row 2: expected 2 numbers"),
         ("0,l\n1,0\n", "row 1: expected 2 numbers"),
+        (",a,b\n0,1,2\n", "only 0 and 1, got 2"),
         ("0,2\n", "only 0 and 1, got 2"),
         ("0,\n", "has empty fields"),
     ],
@@ -201,6 +203,9 @@ def test_bad_csv_files_are_named(tmp_path, content, words):
         (["sample", "RUN", "--image", "5"], 2, "expected HEIGHTxWIDTH"),
         (["sample", "RUN", "--method", "gibbs", "--from", "data"], 2, "--from data needs --data"),
         (["sample", "RUN", "--from", "data", "--data", "bars-and-stripes"], 2, "--from, --data has no use with --method auto"),
+        (["sample", "RUN", "--method", "gibbs", "--data", "letters"], 2, "--data has no use with --from coins"),
+        (["sample", "RUN", "--complete", __file__], 1, "must end in .npy, .npz or .csv"),
+        (["sample", "RUN", "--seed", 2**64], 2, "is not in the range"),
         (["sample", "RUN", "--method", "exact", "--sweeps", "3"], 2, "--sweeps has no use with --method exact"),
         (["sample", "RUN", "--complete", __file__, "-n", "3"], 2, "--number has no use with --complete"),
         (["diagnose", "RUN", "--data", "bars-and-stripes", "--k", "2"], 2, "settings of one --estimator"),

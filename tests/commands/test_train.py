@@ -139,10 +139,13 @@ def test_a_run_killed_while_it_began_begins_again(tmp_path):
     (tmp_path / "a" / "checkpoints").mkdir(parents=True)
     (tmp_path / "a" / "config.toml").touch()
     (tmp_path / "a" / ".run.json.x").touch()
+    (tmp_path / "a" / ".lock").touch()
     assert train(*BASE, "--out", tmp_path / "a", "-q").exit_code == 0
 
 
 def test_settings_that_cannot_be_trained_leave_no_folder(tmp_path):
+    assert train("--data", "letters", "--hidden", 100, "--estimator", "exact", "--out", tmp_path / "a", "-q").exit_code == 1
+    assert not (tmp_path / "a").exists()
     assert train(*SET[:4], "--batch-size", 33, "--out", tmp_path / "a", "-q").exit_code == 1
     assert not (tmp_path / "a").exists()
 
@@ -157,9 +160,17 @@ def test_a_changed_configuration_or_no_usable_checkpoint_is_refused_and_nothing_
     config.write_text(whole)
     for path in (tmp_path / "a" / "checkpoints").iterdir():
         path.write_bytes(b"damaged")
-    done = train("--resume", tmp_path / "a", "-q")
-    assert (done.exit_code, "no checkpoint in" in done.stderr) == (1, True)
-    assert metrics(tmp_path / "a") == rows
+    for _ in range(2):
+        done = train("--resume", tmp_path / "a", "-q")
+        assert (done.exit_code, "no checkpoint in" in done.stderr) == (1, True)
+        assert metrics(tmp_path / "a") == rows
+
+
+def test_a_run_of_another_format_is_named(tmp_path):
+    train(*BASE, "--out", tmp_path / "a", "-q")
+    about = json.loads((tmp_path / "a" / "run.json").read_text())
+    (tmp_path / "a" / "run.json").write_text(json.dumps(about | {"format": 1}))
+    assert "is a run of format 1, this version continues format 2" in train("--resume", tmp_path / "a").stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -177,6 +188,21 @@ def test_a_signal_writes_a_checkpoint_and_says_how_to_go_on(tmp_path, number):
     assert "Traceback" not in error
     assert len(list((out / "checkpoints").iterdir())) >= 1
     assert not (out / "model.safetensors").exists()
+
+
+def test_files_that_a_run_did_not_write_are_left_alone(tmp_path):
+    theirs = tmp_path / "a"
+    theirs.mkdir()
+    for name in (".pre-commit-config.yaml", ".env.local"):
+        (theirs / name).write_text("mine")
+    assert train(*BASE, "--out", theirs, "-q").exit_code == 0
+    assert train("--resume", theirs, "-q").exit_code == 0
+    assert {(theirs / name).read_text() for name in (".pre-commit-config.yaml", ".env.local")} == {"mine"}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "config.toml").write_text("# mine\n")
+    done = train(*BASE, "--config", tmp_path / "b" / "config.toml", "--out", tmp_path / "b")
+    assert (done.exit_code, "holds other files" in done.stderr) == (1, True)
+    assert (tmp_path / "b" / "config.toml").read_text() == "# mine\n"
 
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path):

@@ -65,6 +65,7 @@ def test_another_format_or_other_settings_are_named(tmp_path, monkeypatch):
     path = checkpoint.write(tmp_path, run.first, {})
     with pytest.raises(popcd.FileError, match="a run with other settings"):
         checkpoint.read(path, training(popcd.cd(), hidden=5).first)
-    monkeypatch.setattr(checkpoint, "FORMAT", 2)
-    with pytest.raises(popcd.FileError, match="has format 1, this version reads format 2"):
+    now = checkpoint.FORMAT
+    monkeypatch.setattr(checkpoint, "FORMAT", now + 1)
+    with pytest.raises(popcd.FileError, match=f"has format {now}, this version reads format {now + 1}"):
         checkpoint.read(path, run.first)

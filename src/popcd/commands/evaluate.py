@@ -60,7 +60,7 @@ def evaluate(
     if model.is_dir():
         try:
             RunFolder(model).add_evaluation(result)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             tell(f"not kept for `popcd report`: {error}")
 
 

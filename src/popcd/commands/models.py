@@ -10,7 +10,7 @@ from popcd.commands.progress import tell
 model = click.argument("model", type=click.Path(exists=True, path_type=Path))
 threshold = click.option("--threshold", type=float, help="Grey data: values above it are 1.")
 _ROWS_FROM_DISK = 100_000
-seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+seed = click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True)
 
 
 def load_model(path: Path) -> Any:

@@ -72,6 +72,8 @@ def sample(
             _only(context, "--complete", ("n", "method", "source", "data", "threshold"))
             drawn = popcd.complete(rbm, _partial(partial), sweeps=sweeps, seed=seed)
         elif method == "gibbs":
+            if source == "coins":
+                _only(context, "--from coins", ("data", "threshold"))
             start = None if source == "coins" else _start(rbm, n, source, data, threshold, seed)
             drawn = popcd.sample(rbm, n, seed, method="gibbs", start=start, sweeps=sweeps)
         else:
@@ -109,6 +111,8 @@ def _partial(path: Path) -> Any:
     from popcd.datasets.files import read_csv
     from popcd.foreign import read_npz
 
+    if path.suffix not in (".npy", ".npz", ".csv"):
+        raise ValueError(f"{path} must end in .npy, .npz or .csv")
     if path.suffix == ".csv":
         return read_csv(path)
     if path.suffix == ".npz":

@@ -176,8 +176,9 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _table(result: dict[str, Any]) -> str:
-    metrics = {k: v for k, v in (result["metrics"] or {}).items() if k != "step"}
+    metrics = dict(result["metrics"] or {})
+    measured = metrics.pop("step", result["step"])
     lines = [f"{name:<28}{value:>14.4f}" for name, value in metrics.items()]
-    place = f"after update {result['step']:,}"
+    place = f"after update {result['step']:,}" + (f", measured after {measured:,}" if measured != result["step"] else "")
     end = [f"model: {result['model']}"] if result["model"] else []
     return "\n".join([f"{result['folder']}, {place}:", *lines, *end])

@@ -98,7 +98,8 @@ def read_csv(path: Path) -> np.ndarray:
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not a text file: {error!s:.200}") from error
     table = [line.split(",") for line in lines if line.strip()]
-    if table and not any(_number(word) is not None for word in table[0]):
+    words = [word for word in table[0] if word.strip()] if table else []
+    if words and all(_number(word) is None for word in words):
         table = table[1:]
     rows = []
     for i, words in enumerate(table):

@@ -1,7 +1,7 @@
 """What an estimator is: a name, its settings, and a pair of functions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import jax.numpy as jnp
@@ -33,19 +33,28 @@ class Estimator:
     n_starts: int | None = None
     sampled: bool = True
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies, also in other processes, are built again from the settings, because functions do not travel."""
-        return _rebuilt, (self.name, self.settings)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Estimators of popcd are built again from their settings in other processes, because their functions do not travel."""
+        if _rebuilt(self.name, self.settings) is self:
+            return _rebuilt, (self.name, self.settings)
+        return Estimator, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __copy__(self) -> "Estimator":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Estimator":
+        return self
 
     def __str__(self) -> str:
         words = [f"{key}={value}" for key, value in self.settings if value is not None]
         return f"{self.name}({', '.join(words)})"
 
 
-def _rebuilt(name: str, settings: tuple[tuple[str, Any], ...]) -> Estimator:
+def _rebuilt(name: str, settings: tuple[tuple[str, Any], ...]) -> Estimator | None:
     from popcd.estimators import BUILDERS
 
-    return BUILDERS[name](**dict(settings))
+    given = {key: value for key, value in settings if key != "n_temperatures" or "betas" not in dict(settings)}
+    return BUILDERS[name](**given) if name in BUILDERS else None
 
 
 def stateless(key: Array, rbm: RBM, batch: ArrayLike) -> None:

@@ -24,7 +24,7 @@ from popcd.files import locked, write_atomically
 from popcd.foreign import FileError
 from popcd.runs.configuration import Configuration, configuration, read_settings
 
-FORMAT = 1
+FORMAT = 2  # 2: other random bits, a name for loggers
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,16 @@ class RunFolder:
         names = {path.name for path in self.path.iterdir()} if self.path.is_dir() else set()
         if "run.json" in names:
             raise FileError(f"{self.path} holds a run: continue it with --resume, or name another folder with --out")
-        if any(not name.startswith(".") for name in names - {"config.toml", "checkpoints"}):
+        begun = {".lock", "checkpoints", *(path.name for path in self._unfinished())}
+        others = names - begun - ({"config.toml"} if ".lock" in names else set())
+        if any(not name.startswith(".") for name in others):
             raise FileError(f"{self.path} holds other files: name another folder with --out")
+
+    def _unfinished(self) -> list[Path]:
+        """Temporaries of files of a run, left by a process that was killed."""
+        names = ("config.toml", "run.json", "metrics.jsonl", "model.safetensors")
+        found = [path for name in names for path in self.path.glob(f".{name}.*")]
+        return [path for path in (*found, *self.checkpoints.glob(".step-*.safetensors.*")) if path.is_file()]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -60,8 +68,8 @@ class RunFolder:
         with locked(self.path / ".lock") as mine:
             if not mine:
                 raise FileError(f"another process is training in {self.path}: wait for it, or stop it")
-            for unfinished in (*self.path.glob(".*.*"), *self.checkpoints.glob(".*.*")):
-                unfinished.unlink()
+            for unfinished in self._unfinished():
+                unfinished.unlink(missing_ok=True)
             yield
 
     def begin(self, config: Configuration, data: dict[str, Any], services: Sequence[str]) -> None:
@@ -74,11 +82,12 @@ class RunFolder:
         """What was written down when the run began."""
         try:
             content = json.loads((self.path / "run.json").read_bytes())
-            if content["format"] != FORMAT:
-                raise FileError(f"{self.path} is a run of format {content['format']}, this version continues format {FORMAT}")
-            return content | {"id": str(content["id"]), "log": [str(name) for name in content["log"]]}
+            began = content["format"]
+            if began == FORMAT:
+                return content | {"id": str(content["id"]), "log": [str(name) for name in content["log"]]}
         except (ValueError, KeyError, TypeError) as error:
             raise FileError(f"{self.path / 'run.json'} is damaged") from error
+        raise FileError(f"{self.path} is a run of format {began!s:.20}, this version continues format {FORMAT}")
 
     def changed_versions(self) -> str:
         """What is not as it was when the run began, in words; bits are only promised on the same software and machine."""
@@ -132,7 +141,10 @@ class RunFolder:
     def evaluations(self) -> list[dict[str, Any]]:
         """What `popcd evaluate` found."""
         path = self.path / "evaluation.json"
-        return json.loads(path.read_bytes()) if path.exists() else []
+        try:
+            return json.loads(path.read_bytes()) if path.exists() else []
+        except ValueError as error:
+            raise FileError(f"{path} is damaged: remove it and evaluate again") from error
 
 
 def _versions() -> dict[str, str]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -84,6 +85,7 @@ def run(
     else:
         folder.check_free()
     training = _prepared(config, data)  # first: settings that cannot be trained leave no folder behind
+    training.check()
     with ExitStack() as stack:
         stack.enter_context(folder.alone())
         if not resume:
@@ -162,19 +164,21 @@ def _last(
     training: Training, config: Configuration, folder: RunFolder, tell: Callable[[str], None]
 ) -> tuple[TrainState, Means]:
     """The newest checkpoint that is whole, with the metrics since the last row; the first state where there never was one."""
-    paths = checkpoint.found(folder.checkpoints)
-    for path in reversed(paths):
+    damaged: list[Path] = []
+    for path in reversed(checkpoint.found(folder.checkpoints)):
         try:
             state, header = checkpoint.read(path, training.first)
         except FileError as error:
             tell(f"{error}; the checkpoint before it is used, this one is kept as {path.name}.damaged")
-            path.rename(path.with_name(f"{path.name}.damaged"))
+            damaged.append(path)
             continue
+        for other in damaged:
+            other.rename(other.with_name(f"{other.name}.damaged"))
         if header["configuration"] != asdict(config):
             raise FileError(f"config.toml in {folder.path} was changed since the run began: put it back, or begin a new run")
         since = header["since_last_row"]
         return state, Means(since["updates"], {name: np.asarray(value) for name, value in since["sums"].items()})
-    if paths:
+    if damaged or any(folder.checkpoints.glob("*.damaged")):
         raise FileError(f"no checkpoint in {folder.checkpoints} can be used: begin a new run with another --out")
     return training.first, Means()
 
