@@ -78,12 +78,7 @@ def run(
     """Train, begin or continue; ends with the machine written, or with a checkpoint once a signal is in `stopped`."""
     what = describe(data)
     connect = loggers(services or (folder.about()["log"] if resume else ()), folder.path, asdict(config))
-    if resume:
-        folder.check_data(what)
-        if changed := folder.changed_versions():
-            tell(f"continued with other versions, so the last bits may differ from an uninterrupted run: {changed}")
-    else:
-        folder.check_free()
+    _check(folder, what, resume, tell)
     training = _prepared(config, data)  # first: settings that cannot be trained leave no folder behind
     training.check()
     with ExitStack() as stack:
@@ -109,6 +104,16 @@ def run(
             if stop and not last:
                 return
         io.save(state.rbm, folder.model)
+
+
+def _check(folder: RunFolder, what: dict[str, Any], resume: bool, tell: Callable[[str], None]) -> None:
+    """Refuse a folder that is not free, or data that changed."""
+    if not resume:
+        folder.check_free()
+        return
+    folder.check_data(what)
+    if changed := folder.changed_versions():
+        tell(f"continued with other versions, so the last bits may differ from an uninterrupted run: {changed}")
 
 
 def _chunks(training: Training, config: Configuration, state: TrainState) -> Iterator[Chunk]:
