@@ -18,6 +18,7 @@ def machine(n_visible, n_hidden, scale=1.2):
 WIDE = machine(5, 3)
 TALL = machine(3, 5, scale=2.0)
 SHAPES = [WIDE, TALL]
+SQUARE = machine(4, 4)  # unit i of one side has the number of unit i of the other: random bits that both share would show
 MILD = [machine(5, 3, scale=0.7), machine(3, 5, scale=0.7)]  # importance weights stay below about ten
 
 

@@ -1,3 +1,5 @@
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ import popcd.sampling
 import reference
 from laws import ALPHA, pearson
 from machines import SHAPES, WIDE, machine, weaker
+from popcd.sampling import clamped_sweep
 
 both = pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
 
@@ -109,3 +112,10 @@ def test_rows_without_anything_missing_come_back():
 def test_bad_requests_are_named(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_sweep_with_nothing_known_is_a_gibbs_sweep(seed):
+    """So what is shown of the bits of Gibbs sweeps holds here, too."""
+    key, start = jax.random.key(seed), jnp.zeros((50, 5))
+    free = clamped_sweep(key, start, jnp.ones((50, 5), bool), WIDE)
+    np.testing.assert_array_equal(free, popcd.kernels.sweep(key, start, WIDE)[0])

@@ -9,7 +9,7 @@ from scipy import stats
 import popcd
 import reference
 from laws import ALPHA, pearson
-from machines import SHAPES, WIDE, machine, weaker
+from machines import SHAPES, SQUARE, WIDE, machine, weaker
 from popcd.evaluation import ais
 
 both = pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
@@ -56,7 +56,7 @@ def test_weights_of_all_paths_average_to_the_ratio_of_partition_functions(rbm, b
     np.testing.assert_allclose(np.log(law.sum()), log_z[1] - log_z[0], rtol=1e-10)
 
 
-@both
+@pytest.mark.parametrize("rbm", [*SHAPES, SQUARE], ids=["5x3", "3x5", "4x4"])
 def test_transitions_follow_the_annealed_machine(rbm, seed):
     start, beta, base = np.arange(rbm.n_visible) % 2, jnp.float32(0.6), jnp.asarray(base_of(rbm), jnp.float32)
     law = reference.gibbs_matrix(rbm.anneal(0.6, base_of(rbm)))[reference.index(start)]

@@ -7,10 +7,10 @@ import pytest
 
 import reference
 from laws import ALPHA, pearson
-from machines import SHAPES, weaker
+from machines import SHAPES, SQUARE, weaker
 from popcd.kernels import gibbs, sweep
 
-both = pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
+both = pytest.mark.parametrize("rbm", [*SHAPES, SQUARE], ids=["5x3", "3x5", "4x4"])
 CHAINS = 100_000
 
 

@@ -57,15 +57,16 @@ def swap_log_ratio(betas: Array, potential: Array) -> Array:
 def exchange(key: Array, betas: Array, potential: Array, site: int = 0) -> tuple[Array, Array]:
     """Even, then odd exchanges; returns where each replica's state comes from, and which exchanges took place.
 
-    `potential` is U, ladders x temperatures; the second result is ladders x (temperatures - 1). Takes two sites of the key.
+    `potential` is U, ladders x temperatures; the second result is ladders x (temperatures - 1).
     """
     ladders, temperatures = potential.shape
     pair = jnp.arange(temperatures - 1)
     source = jnp.broadcast_to(jnp.arange(temperatures)[None, :], potential.shape)
     taken = jnp.zeros((ladders, temperatures - 1), bool)
+    chance = uniform(key, taken.shape, potential.dtype, site)  # no pair is both even and odd
     for parity in (0, 1):
         ratio = swap_log_ratio(betas, jnp.take_along_axis(potential, source, axis=1))
-        accept = uniform(key, ratio.shape, ratio.dtype, site + parity) <= jnp.exp(jnp.minimum(ratio, 0))
+        accept = chance <= jnp.exp(jnp.minimum(ratio, 0))
         accept = accept & (pair % 2 == parity)[None, :]
         up = jnp.pad(accept, ((0, 0), (0, 1))).astype(source.dtype)
         down = jnp.pad(accept, ((0, 0), (1, 0))).astype(source.dtype)
