@@ -24,14 +24,14 @@ class Epochs:
 
     def rows(self, first: int, n: int) -> np.ndarray:
         """The numbers of `n` rows from place `first` of the line on."""
+        if not self.shuffle:
+            return (np.arange(first, first + n) % self.n_rows).astype(np.int32)
         epoch, within = divmod(first, self.n_rows)
         orders = [self._order(e) for e in range(epoch, (first + n - 1) // self.n_rows + 1)]
         self._orders = dict(enumerate(orders[-2:], epoch + len(orders) - len(orders[-2:])))  # the next call begins there
         return np.concatenate(orders)[within : within + n]
 
     def _order(self, epoch: int) -> np.ndarray:
-        if not self.shuffle:
-            return np.arange(self.n_rows, dtype=np.int32)
         if epoch in self._orders:
             return self._orders[epoch]
         return host_generator(self.seed, "data", epoch).permutation(self.n_rows).astype(np.int32)

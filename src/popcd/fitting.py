@@ -1,22 +1,21 @@
 """What lies between the arguments of the scikit-learn estimator and training."""
 
-import functools
 import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import scipy.sparse
 
 from popcd.checks import one_of
 from popcd.estimators import BUILDERS, Estimator
 from popcd.gradient import Offsets
+from popcd.runs.configuration import KNOWN
 from popcd.updates import TrainState
 
 _CHAINS = {"pcd": "n_chains", "pt": "n_ladders", "pop-cd": "n_particles"}  # what n_chains is called in each
-_STEPPED = ("cd", "pcd", "pop-cd")
+FLOATS = (np.float64, np.float32)  # what scikit-learn hands over
 
 
 def named_estimator(estimator: Any, k: int, n_chains: int | None, batch_size: int) -> Estimator:
@@ -27,7 +26,7 @@ def named_estimator(estimator: Any, k: int, n_chains: int | None, batch_size: in
         return estimator
     name = one_of("estimator", estimator, tuple(BUILDERS))
     settings: dict[str, Any] = {}
-    if name in _STEPPED:
+    if "k" in KNOWN[name]:
         settings["k"] = k
     elif k != 1:
         raise ValueError(f"estimator {name!r} has no k, got {k}")
@@ -77,12 +76,6 @@ def continued(fresh: TrainState, kept: dict[str, Any], estimator: Estimator) -> 
     chains = jax.tree.unflatten(structure, map(jnp.asarray, kept["chains"])) if same else fresh.estimator
     offsets = Offsets(*map(jnp.asarray, kept["offsets"])) if kept["offsets"] else fresh.offsets
     return fresh._replace(step=jnp.int32(kept["step"]), estimator=chains, offsets=offsets)
-
-
-@functools.lru_cache
-def falling(rate: float, iterations: int) -> optax.Schedule:
-    """From `rate` to zero; cached, because equal settings then share one compiled program."""
-    return optax.linear_schedule(rate, 0.0, iterations)
 
 
 def chain_states(state: TrainState, rows: np.ndarray) -> np.ndarray:

@@ -165,10 +165,15 @@ class RBM:
 
 def start_from_means(means: np.ndarray, n_hidden: int, seed: int) -> RBM:
     """The data-driven start of `RBM.create`, from the means of the visible units."""
-    means = means.clip(_MEAN_MARGIN, 1 - _MEAN_MARGIN)
     weights = host_generator(seed, "create").normal(0, 0.01, (len(means), n_hidden))
-    arrays = (weights, np.log(means) - np.log1p(-means), np.zeros(n_hidden))
+    arrays = (weights, mean_logits(means, _MEAN_MARGIN), np.zeros(n_hidden))
     return RBM(*(array.astype(np.float32) for array in arrays))
+
+
+def mean_logits(means: np.ndarray, margin: float) -> np.ndarray:
+    """The logits of means of units, which are kept `margin` away from 0 and 1 so that no unit is frozen."""
+    kept = means.clip(margin, 1 - margin)
+    return np.log(kept) - np.log1p(-kept)
 
 
 def _affine(states: ArrayLike, matrix: Any, bias: Any, dtype: Any) -> Array:

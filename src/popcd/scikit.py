@@ -1,11 +1,10 @@
 """A scikit-learn estimator in the place of `sklearn.neural_network.BernoulliRBM`."""
 
-import hashlib
 import itertools
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,27 +15,24 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from popcd.checks import binary_matrix, non_negative, one_of, positive_int
-from popcd.chunks import Training, ascent, prepared
+from popcd.checks import non_negative, one_of, positive_int
+from popcd.chunks import Training, ascent, prepared, scheduled
 from popcd.estimators import Estimator
-from popcd.evaluation import Estimate, log_partition
-from popcd.evaluation.bracket import base_rate
-from popcd.evaluation.exact import log_unnormalised
-from popcd.evaluation.likelihood import AUTO_UNITS
+from popcd.evaluation.bracket import BASE_MARGIN
 from popcd.evaluation.pseudo import pseudo_rows
-from popcd.fitting import chain_states, checked_rows, continued, dense, drawn_seed, falling, named_estimator, plain_state
+from popcd.fitting import FLOATS, chain_states, checked_rows, continued, dense, drawn_seed, named_estimator, plain_state
 from popcd.kernels.gibbs import sweep
-from popcd.rbm import RBM, start_from_means
+from popcd.rbm import RBM, mean_logits, start_from_means
 from popcd.sampling import sample
+from popcd.scores import ScoreMixin
 from popcd.training import climb
 from popcd.updates import TrainState
 
 _SHOWN_ROWS, _LEAST_UPDATES = 1_000, 100
-_FLOATS = (np.float64, np.float32)
 _SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
 
 
-class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A binary RBM as a scikit-learn transformer, a replacement of `sklearn.neural_network.BernoulliRBM`.
 
     Parameters
@@ -82,9 +78,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ((32, 8), True)
     """
 
-    binary_: bool
-    _base_bias: np.ndarray | None
-
     def __init__(
         self,
         n_components: int = 256,
@@ -114,13 +107,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a new machine on X, samples x features; y is ignored."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
         rows = checked_rows(X)
         epoch = math.ceil(len(rows) / positive_int("batch_size", self.batch_size))
         iterations = epoch * positive_int("n_iter", self.n_iter, least=0)
-        rate: Any = non_negative("learning_rate", self.learning_rate)
-        if one_of("schedule", self.schedule, ("constant", "linear")) == "linear":
-            rate = falling(rate, iterations)
+        schedule = one_of("schedule", self.schedule, ("constant", "linear"))
+        rate = scheduled(schedule, non_negative("learning_rate", self.learning_rate), iterations)
         training, beginning = self._begun(rows, min(self.batch_size, len(rows)), rate)
         history, last = {}, training.first
         if iterations:
@@ -134,7 +126,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """One update with all of X as its batch; chains go on from call to call. y is ignored."""
         first = not hasattr(self, "components_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=first)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=first)
         rows, rate = checked_rows(X), non_negative("learning_rate", self.learning_rate)
         if first:
             training, beginning = self._begun(rows, len(rows), rate)
@@ -151,12 +143,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def transform(self, X: Any) -> np.ndarray:
         """`p(h = 1 | v)` of every row of X, samples x components."""
         check_is_fitted(self)
-        return self._hidden_means(validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False))
+        return self._hidden_means(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """`p(v = 1 | h)` of hidden states or means, samples x components."""
         check_is_fitted(self)
-        hidden = check_array(X, dtype=_FLOATS)
+        hidden = check_array(X, dtype=FLOATS)
         if hidden.shape[1] != len(self.components_):
             raise ValueError(f"X has {hidden.shape[1]} columns, but the machine has {len(self.components_)} components")
         return expit(hidden @ self.components_ + self.intercept_visible_)
@@ -164,13 +156,13 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def reconstruct(self, X: Any) -> np.ndarray:
         """X there and back: `p(v = 1 | h)` at the hidden means of X."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         return self.inverse_transform(self._hidden_means(X))
 
     def gibbs(self, v: Any) -> np.ndarray:
         """One Gibbs sweep from every row of v; every call draws anew. Boolean, samples x features."""
         check_is_fitted(self)
-        v = validate_data(self, v, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        v = validate_data(self, v, accept_sparse="csr", dtype=FLOATS, reset=False)
         start = jnp.asarray(dense(v), jnp.float32)
         return np.asarray(sweep(jax.random.key(drawn_seed(self.random_state_)), start, self.rbm_)[0] > 0)
 
@@ -179,47 +171,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         chance = self.random_state_ if random_state is None else check_random_state(random_state)
         return sample(self.rbm_, n_samples, drawn_seed(chance)).astype(self.components_.dtype)
-
-    def score_samples(self, X: Any, method: Literal["auto", "log-likelihood", "pseudo-likelihood"] = "auto") -> np.ndarray:
-        """The log of the likelihood or of the pseudo-likelihood of every row of X; the same at every call.
-
-        "auto" is the log-likelihood for a machine that was fitted on binary values if its log Z is cheap (at most 20 units on
-        the smaller side) or known (`log_partition_` or `score` was called since it was fitted), and the log-pseudo-likelihood
-        otherwise: `sum_i log p(v_i | all others)`, which for grey values is the mean over features of what scikit-learn
-        computes for a random one. Log-likelihoods need binary rows.
-        """
-        check_is_fitted(self)
-        one_of("method", method, ("auto", "log-likelihood", "pseudo-likelihood"))
-        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
-        if method == "auto":
-            cheap = min(self.components_.shape) <= AUTO_UNITS or self._known_log_partition() is not None
-            method = "log-likelihood" if self.binary_ and cheap else "pseudo-likelihood"
-        if method == "pseudo-likelihood":
-            return pseudo_rows(self.rbm_, dense(X))
-        return log_unnormalised(self.rbm_, binary_matrix("X", dense(X))) - self.log_partition_.value
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of X, exact or by AIS with its bracket in `log_partition_`; y is ignored.
-
-        A machine that was fitted on grey values has no likelihood; its score is the mean log-pseudo-likelihood.
-        """
-        check_is_fitted(self)
-        return float(self.score_samples(X, "log-likelihood" if self.binary_ else "pseudo-likelihood").mean())
-
-    @property
-    def rbm_(self) -> RBM:
-        """The machine."""
-        check_is_fitted(self)
-        return RBM(self.components_.T, self.intercept_visible_, self.intercept_hidden_)
-
-    @property
-    def log_partition_(self) -> Estimate:
-        """log Z: exact up to 20 units on the smaller side, AIS from both ends beyond; kept until the machine changes."""
-        check_is_fitted(self)
-        if (known := self._known_log_partition()) is None:
-            known = log_partition(self.rbm_, base_bias=self._base_bias)
-            self._log_partition = (self._mark(), known)
-        return known
 
     @classmethod
     def from_sklearn(cls, machine: Any, binary: bool = True) -> Self:
@@ -253,7 +204,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed, means = drawn_seed(chance), rows.mean(axis=0, dtype=np.float64)
         training = self._training(start_from_means(means, n_hidden, seed), rows, batch_size, rate, seed)
         beginning = {"random_state_": chance, "_training_seed": seed, "_n_features_out": n_hidden}
-        return training, beginning | {"binary_": rows.dtype == np.uint8, "_base_bias": base_rate(rows)}
+        return training, beginning | {"binary_": rows.dtype == np.uint8, "_base_bias": mean_logits(means, BASE_MARGIN)}
 
     def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, rate: Any, seed: int) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
@@ -287,15 +238,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _hidden_means(self, X: Any) -> np.ndarray:
         logits = safe_sparse_dot(X, self.components_.T, dense_output=True) + self.intercept_hidden_
         return expit(logits, out=logits)
-
-    def _known_log_partition(self) -> Estimate | None:
-        mark, known = getattr(self, "_log_partition", (b"", None))
-        return known if mark == self._mark() else None
-
-    def _mark(self) -> bytes:
-        """Changes with the machine, whoever changes it."""
-        parts = (self.components_, self.intercept_visible_, self.intercept_hidden_)
-        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
 
 
 def _copied(source: Any, target: Any) -> Any:

@@ -3,8 +3,6 @@
 Both follow the same shuffled line of rows, so a run does not depend on where its data lies.
 """
 
-from typing import Protocol
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,35 +16,24 @@ from popcd.updates import Plan, TrainState, advance, init
 _BLOCK, _NUMBERS, _LONGEST = 1 << 26, 1 << 17, 1000  # bytes, row numbers and updates of a window of batches
 
 
-class Source(Protocol):
-    """Rows of a training set in the order of a run."""
+class Source:
+    """Rows of a training set in the order of a run; kinds of it say where they lie."""
+
+    def __init__(self, rows: np.ndarray, means: np.ndarray, window: int, plan: Plan, seed: int, shuffle: bool):
+        self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
+        self._starts, self._means = np.asarray(rows[self._epochs.rows(0, plan.n_starts)]), means
+        self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
-
-    def check(self, state: TrainState) -> None:
-        """Trace an update without computing it."""
-
-    def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
-        """Updates until step `stop`, and the sums of what was measured on the way."""
-
-
-class Resident:
-    """All rows on the device."""
-
-    def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
-        self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
-        self._data, self._means = jnp.asarray(rows), rows.mean(axis=0, dtype=np.float64)
-        self._starts = rows[self._epochs.rows(0, plan.n_starts)]
-        self._window = int(np.clip(_NUMBERS // plan.batch_size, 2, _LONGEST))
-
-    def begin(self, rbm: RBM) -> TrainState:
         return init(self._root, rbm, self._starts, self._means, self._plan)
 
     def check(self, state: TrainState) -> None:
+        """Trace a step of the estimator without computing it."""
         jax.eval_shape(self._plan.estimator.step, self._root, state.estimator, state.rbm, self._starts)
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
+        """Updates until step `stop`, and the sums of what was measured on the way."""
         batch, totals = self._plan.batch_size, dict[str, np.ndarray]()
         while (start := int(state.step)) < stop:
             end = min(start + self._window, stop)
@@ -58,17 +45,27 @@ class Resident:
 
     def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
         """Rows on the device, and which of them are `first` to `first + n` of the line."""
+        raise NotImplementedError
+
+
+class Resident(Source):
+    """All rows on the device."""
+
+    def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
+        super().__init__(rows, rows.mean(axis=0, dtype=np.float64), _NUMBERS // plan.batch_size, plan, seed, shuffle)
+        self._data = jnp.asarray(rows)
+
+    def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
         return self._data, self._epochs.rows(first, n)
 
 
-class Streamed(Resident):
+class Streamed(Source):
     """Rows of a memory-mapped array; a window of batches is read at a time, in the order of the file."""
 
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
-        self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
-        self._rows, self._means = rows, column_means("data", rows)
-        self._starts = np.asarray(rows[self._epochs.rows(0, plan.n_starts)], np.uint8)
-        self._window = int(np.clip(_BLOCK // (plan.batch_size * rows.shape[1]), 2, _LONGEST))
+        window = _BLOCK // (plan.batch_size * rows.shape[1])
+        super().__init__(rows, column_means("data", rows), window, plan, seed, shuffle)
+        self._rows = rows
 
     def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
         wanted, where = np.unique(self._epochs.rows(first, n), return_inverse=True)  # the disk is read forwards

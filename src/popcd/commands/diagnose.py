@@ -78,7 +78,7 @@ def diagnose(
 
 def _asked(rbm: Any, estimator: str | None, k: int | None, proposal: str | None) -> list[tuple[dict[str, Any], Any]]:
     """What is said of each estimator, and the estimator."""
-    from popcd.runs.configuration import Configuration
+    from popcd.runs.configuration import KNOWN, Configuration
     from popcd.runs.run import build_estimator
 
     if estimator is None and (k is not None or proposal is not None):
@@ -89,7 +89,7 @@ def _asked(rbm: Any, estimator: str | None, k: int | None, proposal: str | None)
             built = build_estimator(Configuration("-", rbm.n_hidden, word, steps, way))
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-        stepped = f"{word}-{steps or 1}" if word in ("cd", "pcd", "pop-cd") else word
+        stepped = f"{word}-{steps or 1}" if "k" in KNOWN[word] else word
         label = stepped if way in (None, "single") else f"{stepped} {way}"
         found.append(({"label": label, "estimator": word, "k": steps or 1, "proposal": way}, built))
     return found

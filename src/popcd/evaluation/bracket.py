@@ -14,11 +14,12 @@ from popcd.evaluation.tempered import bennett_log_ratio, temper
 from popcd.evaluation.weights import LogMean, log_mean
 from popcd.kernels.tempering import uniform_ladder
 from popcd.prng import fold_in
-from popcd.rbm import RBM
+from popcd.rbm import RBM, mean_logits
 
 _WIDEST = 1.0  # nat between the bounds
 _LEAST_ESS = 10
 _LEAST_SWAP_RATE = 0.01
+BASE_MARGIN = 0.01  # the base rates of data stay this far from 0 and 1
 _COARSER = 4  # the schedule from the uniform distribution has every fourth step
 
 
@@ -32,10 +33,9 @@ class Effort(NamedTuple):
     sweeps: int
 
 
-def base_rate(rows: np.ndarray, margin: float = 0.01) -> np.ndarray:
-    """The logits of the means of binary rows, kept `margin` away from 0 and 1 so that no unit is frozen."""
-    means = rows.mean(axis=0).clip(margin, 1 - margin)
-    return np.log(means) - np.log1p(-means)
+def base_rate(rows: np.ndarray) -> np.ndarray:
+    """The base-rate model of binary rows: the logits of their means."""
+    return mean_logits(rows.mean(axis=0), BASE_MARGIN)
 
 
 def bracketed_log_partition(
@@ -72,7 +72,7 @@ def bracketed_log_partition(
         parts[0],
     )
     drawn = samples.visible.reshape(-1, rbm.n_visible)
-    base = base_rate(drawn, margin=0.05) if base_bias is None else base_bias
+    base = mean_logits(drawn.mean(axis=0), 0.05) if base_bias is None else base_bias
 
     start = base_samples(fold_in(key, 1), rbm, jnp.asarray(base, rbm.dtype), effort.n_chains)
     up = log_mean(anneal(fold_in(key, 2), rbm, start, effort.schedule, base, parts[1]))

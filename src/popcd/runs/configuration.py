@@ -12,7 +12,7 @@ PROPOSALS = ("single", "joint", "mixture")
 NORMALIZERS = ("self", "leave-one-out")
 
 # Which settings each estimator knows; a setting that it does not know is refused rather than ignored
-_KNOWN = {
+KNOWN = {
     "cd": ("k",),
     "pcd": ("k", "n_chains"),
     "pt": ("n_temperatures", "n_ladders", "sweeps"),
@@ -73,15 +73,15 @@ class Configuration:
         for name, value in (("learning_rate", self.learning_rate), ("weight_decay", self.weight_decay)):
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value}")
-        unknown = [n for n in _OF_ESTIMATORS if getattr(self, n) is not None and n not in _KNOWN[self.estimator]]
+        unknown = [n for n in _OF_ESTIMATORS if getattr(self, n) is not None and n not in KNOWN[self.estimator]]
         if unknown:
-            knows = ", ".join(_KNOWN[self.estimator]) or "no settings"
+            knows = ", ".join(KNOWN[self.estimator]) or "no settings"
             raise ValueError(f"the estimator {self.estimator} has no setting {', '.join(unknown)}: it knows {knows}")
 
     @property
     def estimator_settings(self) -> dict[str, Any]:
         """What was said to the estimator."""
-        return {n: getattr(self, n) for n in _KNOWN[self.estimator] if getattr(self, n) is not None}
+        return {n: getattr(self, n) for n in KNOWN[self.estimator] if getattr(self, n) is not None}
 
     @property
     def evaluation_interval(self) -> int:
@@ -123,7 +123,7 @@ def overridden(file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     >>> overridden({"estimator": "pt", "sweeps": 4, "seed": 1}, {"estimator": "cd"})
     {'estimator': 'cd', 'seed': 1}
     """
-    known = _KNOWN.get(flags.get("estimator", ""), _OF_ESTIMATORS)
+    known = KNOWN.get(flags.get("estimator", ""), _OF_ESTIMATORS)
     return {name: value for name, value in file.items() if name not in _OF_ESTIMATORS or name in known} | flags
 
 

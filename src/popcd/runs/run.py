@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import optax
 
 import popcd
 import popcd.io as io
 import popcd.runs.checkpoint as checkpoint
-from popcd.chunks import Chunk, Means, Training, prepare
+from popcd.chunks import Chunk, Means, Training, prepare, scheduled
 from popcd.datasets import Dataset, fingerprint, load
 from popcd.estimators import BUILDERS, Estimator
 from popcd.evaluation import log_likelihood, pseudo_log_likelihood
@@ -41,15 +40,6 @@ class Event(NamedTuple):
 def build_estimator(config: Configuration) -> Estimator:
     """The estimator that a configuration names."""
     return BUILDERS[config.estimator](**config.estimator_settings)
-
-
-def learning_rate(config: Configuration) -> float | optax.Schedule:
-    """A number, or a schedule that falls to zero at the last update."""
-    if config.schedule == "linear":
-        return optax.linear_schedule(config.learning_rate, 0.0, config.iterations)
-    if config.schedule == "cosine":
-        return optax.cosine_decay_schedule(config.learning_rate, config.iterations)
-    return config.learning_rate
 
 
 def load_data(config: Configuration) -> Dataset:
@@ -158,7 +148,7 @@ def _prepared(config: Configuration, data: Dataset) -> Training:
         data.train,
         build_estimator(config),
         batch_size=config.batch_size,
-        learning_rate=learning_rate(config),
+        learning_rate=scheduled(config.schedule, config.learning_rate, config.iterations),
         weight_decay=config.weight_decay,
         centered=config.centered,
         seed=config.seed,
