@@ -91,13 +91,16 @@ def bits(key: Array, shape: Sequence[int], site: int | Array = 0) -> Array:
     shape = tuple(shape)
     if math.prod(shape) >= 2**32:
         raise ValueError(f"one key gives fewer than 2**32 words; shape {shape} asks for {math.prod(shape)}")
-    index = jnp.zeros(shape, jnp.uint32)
-    stride = 1
-    for axis in reversed(range(len(shape))):
-        index = index + jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * jnp.uint32(stride)
-        stride *= shape[axis]
-    x0, x1 = _threefry(key, jnp.full(shape, jnp.asarray(site).astype(jnp.uint32)), index)
+    x0, x1 = _threefry(key, jnp.full(shape, jnp.asarray(site).astype(jnp.uint32)), _index(shape))
     return x0 ^ x1
+
+
+def _index(shape: tuple[int, ...]) -> Array:
+    """The place of each element in an array of this shape, row by row."""
+    index = jnp.zeros(shape, jnp.uint32)
+    for axis in range(len(shape)):
+        index = index + jax.lax.broadcasted_iota(jnp.uint32, shape, axis) * jnp.uint32(math.prod(shape[axis + 1 :]))
+    return index
 
 
 def uniform(key: Array, shape: Sequence[int], dtype: Any = jnp.float32, site: int | Array = 0) -> Array:
@@ -107,15 +110,19 @@ def uniform(key: Array, shape: Sequence[int], dtype: Any = jnp.float32, site: in
     >>> bool((uniform(jax.random.key(0), (1000,)) > 0).all())
     True
     """
-    whole = (bits(key, shape, site) >> 1).astype(jnp.int32).astype(dtype)
-    return whole * 2.0**-31 + 2.0**-32
+    return _midpoints(bits(key, shape, site), dtype)
+
+
+def _midpoints(words: Array, dtype: Any) -> Array:
+    return (words >> 1).astype(jnp.int32).astype(dtype) * 2.0**-31 + 2.0**-32
 
 
 def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     """Draw 0 or 1 with P(1) = 1 / (1 + exp(-logits)).
 
     The likelier value is flipped with probability z / (1 + z), z = exp(-abs(logits)). Both tails are therefore compared near
-    zero, where a float is finest: each probability is met to 2**-32, also those close to 1.
+    zero, where a float is finest: each probability is met to 2**-32, also those close to 1. Rows are drawn in pairs, the
+    first of a pair with the first word of a Threefry block, the second with the second: block i encrypts the counter (site, i).
 
     Parameters
     ----------
@@ -133,7 +140,20 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     >>> bernoulli(jax.random.key(0), jnp.array([-40.0, 40.0])).tolist()
     [0.0, 1.0]
     """
+    n_units = logits.shape[-1] if logits.ndim else 1
+    rows = logits.reshape(-1, n_units)
+    pairs = jnp.pad(rows, ((0, len(rows) % 2), (0, 0))).reshape(-1, 2, n_units)
+    counter = _index((len(pairs), n_units))
+    words = _threefry(key, jnp.full(counter.shape, jnp.asarray(site).astype(jnp.uint32)), counter)
+    first, second = (_states(word, pairs[:, place]) for place, word in enumerate(words))
+    # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
+    # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.
+    both = jnp.sqrt(first + second * (4 + 4 * first)).astype(jnp.int32)
+    states = (both[:, None] >> jnp.arange(2)[None, :, None]) & 1
+    return jnp.sqrt(states.astype(logits.dtype)).reshape(-1, n_units)[: len(rows)].reshape(logits.shape)
+
+
+def _states(words: Array, logits: Array) -> Array:
     z = jnp.exp(-jnp.abs(logits))
-    flip = uniform(key, logits.shape, logits.dtype, site) * (1 + z) < z
-    # The root of 0 or 1 changes nothing, but XLA does not repeat roots: it draws once, whatever the states are used for.
-    return jnp.sqrt(((logits > 0) != flip).astype(logits.dtype))
+    flip = _midpoints(words, logits.dtype) * (1 + z) < z
+    return ((logits > 0) != flip).astype(logits.dtype)
