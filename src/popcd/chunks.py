@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import Array
 from jax.typing import ArrayLike
 
 from popcd.checks import instance_of, non_negative, positive_int, training_matrix
@@ -186,12 +184,7 @@ def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainStat
 
 
 def _finite(rbm: RBM) -> bool:
-    return bool(_all_finite(rbm))
-
-
-@jax.jit
-def _all_finite(rbm: RBM) -> Array:
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(rbm)]).all()
+    return all(bool(np.isfinite(np.asarray(leaf)).all()) for leaf in jax.tree.leaves(rbm))  # on the host: nothing to compile
 
 
 def _last_good(good: TrainState, stop: int, rows: Source) -> tuple[int, TrainState]:

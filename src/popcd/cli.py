@@ -1,9 +1,7 @@
 """The command line."""
 
-import os
 import sys
 from importlib import metadata
-from pathlib import Path
 
 import click
 
@@ -17,6 +15,7 @@ from popcd.commands.report import report
 from popcd.commands.reproduce import reproduce
 from popcd.commands.sample import sample
 from popcd.commands.train import train
+from popcd.programs import keep_compiled_programs
 
 
 def _version(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -38,21 +37,7 @@ def main() -> None:
     Every command has examples in its --help. Completion of commands and options in bash (zsh and fish alike):
     eval "$(_POPCD_COMPLETE=bash_source popcd)"
     """
-    _keep_compiled_programs()
-
-
-def _keep_compiled_programs() -> None:
-    """Let JAX keep compiled programs in the user's cache folder, unless it was told where: the next run starts sooner.
-
-    JAX reads these words when it is imported, which commands do later.
-    """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "popcd" / "programs"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    keep_compiled_programs()
 
 
 for command in (demo, train, evaluate, diagnose, sample, reproduce, report, bench, data):

@@ -22,6 +22,7 @@ from popcd.evaluation.bracket import BASE_MARGIN
 from popcd.evaluation.pseudo import pseudo_rows
 from popcd.fitting import FLOATS, chain_states, checked_rows, continued, dense, drawn_seed, named_estimator, plain_state
 from popcd.kernels.gibbs import sweep
+from popcd.programs import keep_compiled_programs
 from popcd.rbm import RBM, mean_logits, start_from_means
 from popcd.sampling import sample
 from popcd.scores import ScoreMixin
@@ -29,6 +30,7 @@ from popcd.training import climb
 from popcd.updates import TrainState
 
 _SHOWN_ROWS, _LEAST_UPDATES = 1_000, 100
+keep_compiled_programs()  # users of scikit-learn fit small machines in many short processes
 _SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
 
 

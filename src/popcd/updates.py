@@ -69,6 +69,7 @@ def advance(
         here = jax.lax.dynamic_slice(line, ((step - first) * plan.batch_size,), (n,))
         return data.at[here].get(mode="promise_in_bounds")
 
+    @jax.jit  # so that it is traced once, for the shapes of what it measures and for the loop
     def update(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         batch = rows(state.step, plan.batch_size)
         starts = batch if plan.n_starts == plan.batch_size else rows(state.step, plan.n_starts)

@@ -19,7 +19,7 @@ from popcd.foreign import FileError
 from popcd.io import parse_safetensors, serialise
 from popcd.updates import TrainState
 
-FORMAT = 2  # 2: other random bits
+FORMAT = 3  # 2, 3: other random bits
 _KEPT = 2
 
 

@@ -24,7 +24,7 @@ from popcd.files import locked, write_atomically
 from popcd.foreign import FileError
 from popcd.runs.configuration import Configuration, configuration, read_settings
 
-FORMAT = 2  # 2: other random bits, a name for loggers
+FORMAT = 3  # 2, 3: other random bits; 2: a name for loggers
 
 
 @dataclass(frozen=True)
