@@ -3,8 +3,8 @@
     python benchmarks/scikit.py [--rows 60000] [--epochs 3] [--rounds 3]
 
 Times are interleaved in one run, medians of ratios, every fit in a process of its own: "popcd" compiles, "popcd, kept" finds
-the program that an earlier process compiled and kept. Both classes get the same words: PCD-1, learning rate, batch of 10, epochs,
-float32 rows; "popcd, linear" lets the rate fall. Log-likelihoods are those of the last round's machines.
+the program that an earlier process compiled and kept. Both classes get the same words: PCD-1, learning rate, batch of 10,
+epochs, float32 rows; "popcd, linear" lets the rate fall. Log-likelihoods are those of the last round's machines.
 """
 
 import argparse
