@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import optax
+from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
 from popcd.checks import instance_of, non_negative, positive_int, training_matrix
+from popcd.devices import check_sizes, on_host
 from popcd.estimators import Estimator
 from popcd.rbm import RBM, unchecked
 from popcd.sources import Source, source
@@ -99,8 +101,9 @@ def prepare(
     weight_decay: float = 0.0,
     centered: bool = False,
     seed: int = 0,
+    mesh: Mesh | None = None,
 ) -> Training:
-    """What `train` trains, ready to begin; arguments as there."""
+    """What `train` trains, ready to begin; arguments as there, and the devices to use as a mesh."""
     instance_of("rbm", rbm, RBM)
     instance_of("estimator", estimator, Estimator)
     matrix = training_matrix("data", data, rbm.n_visible)
@@ -108,7 +111,9 @@ def prepare(
     rule = _optimizer(optimizer, learning_rate, weight_decay)
     if batch_size > len(matrix):
         raise ValueError(f"batch_size must be at most the number of rows, {len(matrix)}, got {batch_size}")
-    return prepared(rbm, matrix, estimator, rule, batch_size, centered, seed)
+    if mesh is not None:
+        check_sizes(mesh, rbm.n_hidden, batch_size, estimator.n_starts)
+    return prepared(rbm, matrix, estimator, rule, batch_size, centered, seed, mesh)
 
 
 def prepared(
@@ -119,9 +124,10 @@ def prepared(
     batch_size: int,
     centered: bool,
     seed: int,
+    mesh: Mesh | None = None,
 ) -> Training:
     """As `prepare`, of rows that were checked; they may be grey, from 0 to 1, and then stand for means of units."""
-    rows = source(matrix, Plan(estimator, rule, batch_size, centered), seed, shuffle=batch_size < len(matrix))
+    rows = source(matrix, Plan(estimator, rule, batch_size, centered), seed, batch_size < len(matrix), mesh)
     return Training(rows, rows.begin(rbm), estimator)
 
 
@@ -184,7 +190,7 @@ def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainStat
 
 
 def _finite(rbm: RBM) -> bool:
-    return all(bool(np.isfinite(np.asarray(leaf)).all()) for leaf in jax.tree.leaves(rbm))  # on the host: nothing to compile
+    return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(on_host(rbm)))  # in NumPy: nothing to compile
 
 
 def _last_good(good: TrainState, stop: int, rows: Source) -> tuple[int, TrainState]:

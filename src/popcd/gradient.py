@@ -1,5 +1,6 @@
 """The one gradient of the mean log-likelihood, and the change of coordinates that centres it."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from popcd.devices import shards
 from popcd.particles import Particles
 from popcd.rbm import RBM, unchecked
 
@@ -36,14 +38,21 @@ def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
     if model_hidden is None:
         model_hidden = jax.nn.sigmoid(rbm.hidden_logits(particles.visible))
     # Data and particles in one sum with signed weights: one matrix product, and one pass over its result, instead of two
-    visible = jnp.concatenate([rows, particles.visible])
-    weights = jnp.concatenate([jnp.full(len(rows), 1 / len(rows), rbm.dtype), -particles.weights])[:, None]
-    weighted_hidden = weights * jnp.concatenate([hidden, model_hidden])
+    visible = _together(rows, particles.visible)
+    weights = _together(jnp.full(len(rows), 1 / len(rows), rbm.dtype), -particles.weights)[:, None]
+    weighted_hidden = weights * _together(hidden, model_hidden)
     return unchecked(
         weights=visible.T @ weighted_hidden,
         visible_bias=(weights * visible).sum(axis=0),
         hidden_bias=weighted_hidden.sum(axis=0),
     )
+
+
+def _together(rows: Array, particles: Array) -> Array:
+    """Both in one array, in an order in which each device has the rows and the particles that it had."""
+    groups = math.gcd(shards(), len(rows), len(particles))
+    parts = [x.reshape(groups, -1, *x.shape[1:]) for x in (rows, particles)]
+    return jnp.concatenate(parts, axis=1).reshape(-1, *rows.shape[1:])
 
 
 class Offsets(NamedTuple):

@@ -47,7 +47,7 @@ def fold_in(key: Array, number: int | np.uint32 | Array) -> Array:
     """
     words = jnp.stack(_threefry(key, jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
     # The barrier keeps XLA from computing the key again inside every loop over the bits drawn with it.
-    return jax.random.wrap_key_data(jax.lax.optimization_barrier(words))  # type: ignore[no-untyped-call]
+    return jax.random.wrap_key_data(jax.lax.optimization_barrier(words))
 
 
 def stream(key: Array, name: str) -> Array:

@@ -29,8 +29,8 @@ def keep_compiled_programs() -> None:
     import jax
 
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
-        jax.config.update("jax_compilation_cache_dir", str(folder))  # type: ignore[no-untyped-call]
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)  # type: ignore[no-untyped-call]
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
 
 
 def _processor() -> str:

@@ -1,50 +1,71 @@
-"""Where batches come from: rows on the device, or a file larger than memory that is read a window of batches at a time.
+"""Where batches come from: rows on the device, a file larger than memory that is read a window of batches at a time, or
+windows whose batches are spread over many devices.
 
-Both follow the same shuffled line of rows, so a run does not depend on where its data lies.
+All follow the same shuffled line of rows, so a run does not depend on where its data lies.
 """
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh, PartitionSpec
 
 from popcd.checks import binary_matrix, column_means
+from popcd.devices import PARTICLES, assembled, using
 from popcd.epochs import Epochs
 from popcd.rbm import RBM
-from popcd.updates import Plan, TrainState, advance, init
+from popcd.updates import Gathered, Plan, TrainState, Window, advance, init
 
-_BLOCK, _NUMBERS, _LONGEST = 1 << 26, 1 << 17, 1000  # bytes, row numbers and updates of a window of batches
+_BLOCK, _SPREAD_BLOCK, _NUMBERS, _LONGEST = (
+    1 << 26,
+    1 << 24,
+    1 << 17,
+    1000,
+)  # bytes, row numbers, updates of a window of batches
 
 
 class Source:
     """Rows of a training set in the order of a run; kinds of it say where they lie."""
 
+    mesh: Mesh | None = None
+
     def __init__(self, rows: np.ndarray, means: np.ndarray, window: int, plan: Plan, seed: int, shuffle: bool):
         self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
-        self._starts, self._means = np.asarray(rows[self._epochs.rows(0, plan.n_starts)]), means
+        self._rows, self._means = rows, means
         self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
-        return init(self._root, rbm, self._starts, self._means, self._plan)
+        with using(self.mesh):
+            return init(self._root, rbm, self._first_rows(), self._means, self._plan)
 
     def check(self, state: TrainState) -> None:
         """Trace a step of the estimator without computing it."""
-        jax.eval_shape(self._plan.estimator.step, self._root, state.estimator, state.rbm, self._starts)
+        jax.eval_shape(self._plan.estimator.step, self._root, state.estimator, state.rbm, self._first_rows())
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         """Updates until step `stop`, and the sums of what was measured on the way."""
-        batch, totals = self._plan.batch_size, dict[str, np.ndarray]()
+        totals = dict[str, np.ndarray]()
         while (start := int(state.step)) < stop:
             end = min(start + self._window, stop)
-            data, numbers = self._read(start * batch, (end - start) * batch + self._plan.n_further)
-            numbers = np.pad(numbers, (0, (self._window - end + start) * batch))  # one shape, one compiled program
-            state, sums = advance(state, end, numbers, data, self._root, self._plan)
+            batches = self._read(start, end)
+            with using(self.mesh):
+                state, sums = advance(state, end, batches, self._root, self._plan)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
 
-    def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
-        """Rows on the device, and which of them are `first` to `first + n` of the line."""
+    def _first_rows(self) -> Any:
+        return np.asarray(self._rows[self._epochs.rows(0, self._plan.n_starts)])
+
+    def _line(self, start: int, end: int) -> np.ndarray:
+        """The numbers of the rows of updates `start` to `end`, those beyond the last batch included."""
+        batch = self._plan.batch_size
+        return self._epochs.rows(start * batch, (end - start) * batch + self._plan.n_further)
+
+    def _read(self, start: int, end: int) -> Gathered | Window:
+        """The batches of updates `start` to `end`."""
         raise NotImplementedError
 
 
@@ -55,8 +76,8 @@ class Resident(Source):
         super().__init__(rows, rows.mean(axis=0, dtype=np.float64), _NUMBERS // plan.batch_size, plan, seed, shuffle)
         self._data = jnp.asarray(rows)
 
-    def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
-        return self._data, self._epochs.rows(first, n)
+    def _read(self, start: int, end: int) -> Gathered:
+        return Gathered(_filled(self._line(start, end), self._plan, self._window), self._data)
 
 
 class Streamed(Source):
@@ -65,23 +86,58 @@ class Streamed(Source):
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
         window = _BLOCK // (plan.batch_size * rows.shape[1])
         super().__init__(rows, column_means("data", rows), window, plan, seed, shuffle)
-        self._rows = rows
 
-    def _read(self, first: int, n: int) -> tuple[Array, np.ndarray]:
-        wanted, where = np.unique(self._epochs.rows(first, n), return_inverse=True)  # the disk is read forwards
-        size = self._window * self._plan.batch_size + self._plan.n_further
-        data = np.zeros((size, self._rows.shape[1]), np.uint8)
+    def _read(self, start: int, end: int) -> Gathered:
+        wanted, where = np.unique(self._line(start, end), return_inverse=True)  # the disk is read forwards
+        data = np.zeros((self._window * self._plan.batch_size + self._plan.n_further, self._rows.shape[1]), np.uint8)
         data[: len(wanted)] = self._rows[wanted]
-        return jnp.asarray(data), where.astype(np.int32)
+        return Gathered(_filled(where.astype(np.int32), self._plan, self._window), jnp.asarray(data))
 
 
-def source(rows: np.ndarray, plan: Plan, seed: int, shuffle: bool) -> Source:
-    """Rows of a memory-mapped array stay on disk, all others go to the device."""
+class Spread(Source):
+    """Batches over the devices of a mesh; each process reads the rows of its own devices."""
+
+    def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool, mesh: Mesh):
+        window = _SPREAD_BLOCK // (max(plan.batch_size, plan.n_starts) * rows.shape[1])
+        super().__init__(rows, column_means("data", rows), window, plan, seed, shuffle)
+        self.mesh = mesh
+
+    def _first_rows(self) -> Array:
+        return self._assembled(self._epochs.rows(0, self._plan.n_starts)[None], 1)[0]
+
+    def _read(self, start: int, end: int) -> Window:
+        line, plan = self._line(start, end), self._plan
+        first = np.arange(end - start)[:, None] * plan.batch_size
+        batches, starts = (line[first + np.arange(n)[None, :]] for n in (plan.batch_size, plan.n_starts))
+        same = plan.n_starts == plan.batch_size
+        return Window(self._assembled(batches, self._window), None if same else self._assembled(starts, self._window))
+
+    def _assembled(self, numbers: np.ndarray, updates: int) -> Array:
+        """The rows of these numbers, updates x rows, and zeros up to `updates`: one shape, one compiled program."""
+        assert self.mesh is not None
+        shape = (updates, numbers.shape[1], self._rows.shape[1])
+
+        def part(index: Any) -> np.ndarray:
+            found = np.asarray(self._rows[numbers[:, index[1]]])
+            return np.concatenate([found, np.zeros((updates - len(found), *found.shape[1:]), found.dtype)])
+
+        return assembled(self.mesh, shape, PartitionSpec(None, PARTICLES), part)
+
+
+def source(rows: np.ndarray, plan: Plan, seed: int, shuffle: bool, mesh: Mesh | None = None) -> Source:
+    """Rows of a memory-mapped array stay on disk, all others go to the device; those of a mesh are spread over it."""
+    if mesh is not None:
+        return Spread(rows, plan, seed, shuffle, mesh)
     if not isinstance(rows, np.memmap):
         return Resident(rows, plan, seed, shuffle)
     if plan.n_starts <= len(rows):
         return Streamed(rows, plan, seed, shuffle)
     return Resident(binary_matrix("data", rows), plan, seed, shuffle)
+
+
+def _filled(numbers: np.ndarray, plan: Plan, window: int) -> np.ndarray:
+    """Row numbers of a whole window, whatever the number of updates: one shape, one compiled program."""
+    return np.pad(numbers, (0, window * plan.batch_size + plan.n_further - len(numbers)))
 
 
 def _host(sums: dict[str, Array]) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from jax.typing import ArrayLike
 
 from popcd.checks import binary_matrix, positive_int
 from popcd.chunks import CHUNK, Means, Run, Training, TrainingDivergedError, prepare
+from popcd.devices import device_mesh, on_host
 from popcd.estimators import Estimator
 from popcd.evaluation.exact import exact_log_partition, log_unnormalised
 from popcd.rbm import RBM
@@ -32,6 +33,7 @@ def train(
     evaluate_every: int | None = None,
     evaluate: Callable[[RBM], Mapping[str, float]] | None = None,
     resume: TrainState | None = None,
+    devices: int | None = None,
 ) -> Run:
     """Climb the mean log-likelihood of `data`: `theta <- theta + rate * gradient`, one batch per update.
 
@@ -53,6 +55,8 @@ def train(
     evaluate_every : updates between two evaluations; None evaluates nothing.
     evaluate : returns named numbers for a machine; by default the exact mean log-likelihood of `data`.
     resume : the `state` of an earlier run with the same arguments; continues it bit for bit.
+    devices : how many devices the batch and the particles are spread over, all that JAX sees by default. Their number changes
+        the order of float sums, nothing else.
 
     Returns
     -------
@@ -84,6 +88,7 @@ def train(
         weight_decay=weight_decay,
         centered=centered,
         seed=seed,
+        mesh=device_mesh(devices),
     )
     return climb(training, iterations, interval, evaluate, resume)
 
@@ -103,11 +108,11 @@ def climb(
         for chunk in chunks:
             means.add(chunk)
             if chunk.stop % interval == 0 or chunk.stop == iterations:
-                for name, value in {"step": chunk.stop, **means.take(), **evaluate(chunk.state.rbm)}.items():
+                for name, value in {"step": chunk.stop, **means.take(), **evaluate(on_host(chunk.state.rbm))}.items():
                     history.setdefault(name, []).append(value)
     except TrainingDivergedError as error:
-        raise TrainingDivergedError(error.step, Run(error.run.rbm, _arrays(history), error.run.state)) from None
-    return Run(chunk.state.rbm, _arrays(history), chunk.state)
+        raise TrainingDivergedError(error.step, Run(on_host(error.run.rbm), _arrays(history), error.run.state)) from None
+    return Run(on_host(chunk.state.rbm), _arrays(history), chunk.state)
 
 
 def _evaluation(

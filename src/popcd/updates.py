@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.sharding import PartitionSpec
 from jax.typing import ArrayLike
 
+from popcd.devices import HIDDEN, PARTICLES, constrained
 from popcd.estimators import Estimator
 from popcd.gradient import Offsets, from_centred, gradient, to_centred
 from popcd.prng import fold_in, stream
@@ -46,34 +48,65 @@ class Plan(NamedTuple):
         return max(0, self.n_starts - self.batch_size)
 
 
+class Gathered(NamedTuple):
+    """Batches of consecutive updates, as numbers of rows of what lies on the device."""
+
+    numbers: ArrayLike
+    data: Array
+
+    def at(self, place: Array, plan: Plan) -> tuple[Array, Array]:
+        """The batch of update `place`, and the rows that its chains start at."""
+
+        def rows(n: int) -> Array:
+            here = jax.lax.dynamic_slice(jnp.asarray(self.numbers), (place * plan.batch_size,), (n,))
+            return self.data.at[here].get(mode="promise_in_bounds")
+
+        batch = rows(plan.batch_size)
+        return batch, batch if plan.n_starts == plan.batch_size else rows(plan.n_starts)
+
+
+class Window(NamedTuple):
+    """Batches of consecutive updates as they are, updates x rows x visible; `starts` where they are not the batches."""
+
+    batches: Array
+    starts: Array | None
+
+    def at(self, place: Array, plan: Plan) -> tuple[Array, Array]:
+        """As of `Gathered`."""
+        batch = jax.lax.dynamic_index_in_dim(self.batches, place, keepdims=False)
+        return batch, batch if self.starts is None else jax.lax.dynamic_index_in_dim(self.starts, place, keepdims=False)
+
+
 @functools.partial(jax.jit, static_argnames="plan")
 def init(root: Array, rbm: RBM, starts: ArrayLike, means: ArrayLike, plan: Plan) -> TrainState:
     """The state before the first update; `starts` are the first rows of the run, `means` those of all rows."""
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     chains = plan.estimator.init(stream(root, "init"), rbm, starts)
     offsets = Offsets(jnp.asarray(means, rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
-    return TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets)
+    return laid_out(TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets))
+
+
+def laid_out(state: TrainState) -> TrainState:
+    """Chains spread over the devices of the mesh in use; what has a number per hidden unit, over those that share them."""
+    width = state.rbm.n_hidden
+
+    def parameters(leaf: Array) -> PartitionSpec:
+        return PartitionSpec(*[None] * (leaf.ndim - 1), HIDDEN) if leaf.ndim and leaf.shape[-1] == width else PartitionSpec()
+
+    chains = constrained(state.estimator, lambda leaf: PartitionSpec(PARTICLES))
+    return constrained(state._replace(estimator=None), parameters)._replace(estimator=chains)
 
 
 @functools.partial(jax.jit, static_argnames="plan")
 def advance(
-    state: TrainState, stop: int | Array, numbers: ArrayLike, data: Array, root: Array, plan: Plan
+    state: TrainState, stop: int | Array, batches: Gathered | Window, root: Array, plan: Plan
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Updates until step `stop`; the new state, and the sums of what was measured on the way.
-
-    `numbers` says which rows of `data` they take: the first batch, the second, and so on.
-    """
-    first, line, chain = state.step, jnp.asarray(numbers), stream(root, "chain")
-
-    def rows(step: Array, n: int) -> Array:
-        here = jax.lax.dynamic_slice(line, ((step - first) * plan.batch_size,), (n,))
-        return data.at[here].get(mode="promise_in_bounds")
+    """Updates until step `stop`; the new state, and the sums of what was measured on the way."""
+    first, chain = state.step, stream(root, "chain")
 
     @jax.jit  # so that it is traced once, for the shapes of what it measures and for the loop
     def update(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        batch = rows(state.step, plan.batch_size)
-        starts = batch if plan.n_starts == plan.batch_size else rows(state.step, plan.n_starts)
-        return _update(fold_in(chain, state.step), state, batch, starts, plan)
+        return _update(fold_in(chain, state.step), state, *batches.at(state.step - first, plan), plan)
 
     def body(_: Array, carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
         state, measured = update(carry[0])

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from popcd.commands.cluster import Processes, cluster, joined
 from popcd.commands.options import as_json, print_result, readable_errors
 from popcd.commands.progress import Progress, metrics_words, quiet, tell
 from popcd.runs.configuration import (
@@ -69,6 +70,9 @@ def _settings(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--log", "services", type=click.Choice(("tensorboard", "wandb", "mlflow")), multiple=True, help="Metrics go there too."
 )
+@click.option("--devices", type=_WHOLE, help="Spread batch and particles over so many devices. Default: all.")
+@click.option("--hidden-shards", type=_WHOLE, default=1, help="So many devices share the hidden units. Default: 1.")
+@cluster
 @quiet
 @as_json
 def train(
@@ -76,6 +80,9 @@ def train(
     out: Path | None,
     resume: Path | None,
     services: tuple[str, ...],
+    devices: int | None,
+    hidden_shards: int,
+    processes: Processes | None,
     silent: bool,
     as_json: bool,
     **flags: Any,
@@ -91,11 +98,16 @@ def train(
       popcd train --data mine.csv --threshold 0.5 --hidden 64 --out runs/b
       popcd train --config runs/a/config.toml --seed 1 --out runs/c
       popcd train --resume runs/a
+      srun popcd train --data letters --hidden 100 --distributed --out runs/d
     """
-    with readable_errors(ValueError, TypeError, OSError):
-        folder, settings = _resolved(config, out, resume, flags)
-        result = _run(folder, settings, resume is not None, services, silent)
-    print_result(result, as_json, _table)
+    folder, settings = _resolved(config, out, resume, flags)
+    with joined(processes, folder.path) as leading, readable_errors(ValueError, TypeError, OSError):
+        from popcd.devices import device_mesh
+
+        mesh = device_mesh(devices, hidden_shards)
+        result = _run(folder, settings, resume is not None, services, silent or not leading, mesh)
+        if leading:
+            print_result(result, as_json, _table)
     if result["stopped"]:
         sys.exit(1)
 
@@ -118,24 +130,28 @@ def _resolved(
         raise click.UsageError(str(error)) from error
 
 
-def _run(folder: RunFolder, config: Configuration, resume: bool, services: tuple[str, ...], silent: bool) -> dict[str, Any]:
+def _run(
+    folder: RunFolder, config: Configuration, resume: bool, services: tuple[str, ...], silent: bool, mesh: Any
+) -> dict[str, Any]:
     from dataclasses import asdict
 
     from popcd.chunks import TrainingDivergedError
+    from popcd.runs.distributed import lost_processes
     from popcd.runs.run import load_data, run
 
     data = load_data(config)
     with _signals() as stopped, Progress("training", config.iterations, silent, "updates") as bar, _plain_warnings(bar.note):
-        events = run(config, folder, data, resume=resume, services=services, stopped=stopped, tell=bar.note)
+        events = run(config, folder, data, resume=resume, services=services, stopped=stopped, tell=bar.note, mesh=mesh)
         step = 0
         try:
-            for event in events:
-                step = event.step
-                bar.at(step, None if event.row is None else metrics_words(event.row))
+            with lost_processes(folder.path):
+                for event in events:
+                    step = event.step
+                    bar.at(step, None if event.row is None else metrics_words(event.row))
         except TrainingDivergedError as error:
             raise click.ClickException(f"{error} Checkpoints and metrics before it are in {folder.path}") from error
     rows = folder.rows()
-    finished = folder.model.exists()
+    finished = not stopped or step == config.iterations
     if not finished:
         name = signal.Signals(stopped[0]).name
         tell(f"stopped by {name} after update {step:,}, a checkpoint is written; continue: popcd train --resume {folder.path}")

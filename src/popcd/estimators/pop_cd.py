@@ -19,6 +19,8 @@ from popcd.kernels.gibbs import sweep, sweeps
 from popcd.particles import Particles, leave_one_out
 from popcd.rbm import RBM, softplus
 
+_BLOCK = 4096  # proposals of a mixture that are in memory together
+
 
 def single_log_weights(rbm: RBM, visible: Array, hidden: Array) -> Array:
     """`log p~(v) - log p(v | h)`: the proposal is the conditional that drew v."""
@@ -35,9 +37,32 @@ def mixture_log_weights(rbm: RBM, visible: Array, hidden: Array, size: int) -> A
     """`log p~(v) - log mean_l p(v | h_l)` over groups of `size` hidden samples that stand together."""
     logits = rbm.visible_logits(hidden).reshape(-1, size, rbm.n_visible)
     grouped = visible.reshape(-1, size, rbm.n_visible)
-    log_prob = jnp.einsum("gvi,ghi->gvh", grouped, logits) - jnp.sum(softplus(logits), axis=-1)[:, None, :]
-    log_mixture = jax.nn.logsumexp(log_prob, axis=-1) - jnp.log(size)
+    log_mixture = _log_sums(grouped, logits) - jnp.log(size)
     return -rbm.free_energy(visible) - log_mixture.reshape(-1)
+
+
+def _log_sums(visible: Array, logits: Array) -> Array:
+    """`log sum_l p(v | y_l)` of every v in a group over the logits y_l of its group; groups x size.
+
+    A group's products are size x size numbers: beyond a block of logits they are summed block by block.
+    """
+
+    def log_sum(block: Array, log_norm: Array) -> Array:
+        return jax.nn.logsumexp(jnp.einsum("gvi,ghi->gvh", visible, block) - log_norm[:, None, :], axis=-1)
+
+    log_norms = jnp.sum(softplus(logits), axis=-1)
+    groups, size, n_visible = logits.shape
+    if size <= _BLOCK:
+        return log_sum(logits, log_norms)
+    n_blocks, short = -(-size // _BLOCK), -size % _BLOCK
+    padded = jnp.pad(logits, ((0, 0), (0, short), (0, 0))).reshape(groups, n_blocks, _BLOCK, n_visible)
+    norms = jnp.pad(log_norms, ((0, 0), (0, short)), constant_values=jnp.inf).reshape(groups, n_blocks, _BLOCK)
+
+    def add(total: Array, block: tuple[Array, Array]) -> tuple[Array, None]:
+        return jnp.logaddexp(total, log_sum(*block)), None
+
+    nothing = jnp.full((groups, size), -jnp.inf, logits.dtype)
+    return jax.lax.scan(add, nothing, (padded.swapaxes(0, 1), norms.swapaxes(0, 1)))[0]
 
 
 def pop_cd(

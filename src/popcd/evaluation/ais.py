@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array
 
 from popcd.checks import real_array
+from popcd.devices import beside, on_host, spread
 from popcd.prng import bernoulli, fold_in, stream
 from popcd.rbm import RBM, softplus
 
@@ -143,12 +144,14 @@ def anneal(
     """
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     path, base = np.asarray(betas), jnp.asarray(base_bias, rbm.dtype)
+    visible = spread(visible)
+    rbm, base = beside((rbm, base), visible)
     largest = np.max(np.abs(rbm.hidden_bias) + np.abs(rbm.weights).sum(axis=0)) * np.abs(np.diff(path)).max()
     total, steps = np.zeros(len(visible)), len(path) - 1
     for first in range(0, steps, _CHUNK):
         part = jnp.asarray(path[first : first + _CHUNK + 1], rbm.dtype)
         visible, increments = _chunk(stream(key, "anneal"), visible, first, part, base, rbm, bool(largest < 1))
-        total += np.asarray(increments, np.float64)
+        total += np.asarray(on_host(increments), np.float64)
         if progress is not None:
             progress(first + len(part) - 1, steps)
     return total

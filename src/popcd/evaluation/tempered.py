@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from popcd.devices import beside, on_host, spread
 from popcd.evaluation.ais import Progress, base_samples, log_ratio
 from popcd.kernels.tempering import TemperingState, tempering, uniform_ladder
 from popcd.prng import fold_in
@@ -71,12 +72,14 @@ def temper(
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     base = jnp.asarray(base_bias, rbm.dtype)
     start = base_samples(fold_in(key, 0), rbm, base, n_ladders * len(betas))
-    state = TemperingState(start.reshape(n_ladders, len(betas), rbm.n_visible))
+    state = TemperingState(spread(start.reshape(n_ladders, len(betas), rbm.n_visible)))
+    rbm, base = beside((rbm, base), state.visible)
     kept = []
     for number in range(2 * snapshots):
         state, *found = _sweeps(fold_in(key, 1), state, number * spacing, base, rbm, betas, spacing)
         if number >= snapshots:
-            kept.append((np.asarray(state.visible[:, -1]).astype(np.uint8), *map(np.asarray, found)))
+            top, *figures = on_host((state.visible[:, -1], *found))
+            kept.append((np.asarray(top).astype(np.uint8), *map(np.asarray, figures)))
         if progress is not None:
             progress(number + 1, 2 * snapshots)
     visible, rates, below, above = (np.stack(column) for column in zip(*kept, strict=True))
@@ -120,15 +123,16 @@ def tempered_moments(
     betas, base = uniform_ladder(n_temperatures), jnp.asarray(base_bias, rbm.dtype)
     n_ladders = -(-n_ladders // _GROUPS) * _GROUPS
     start = base_samples(fold_in(key, 0), rbm, base, n_ladders * n_temperatures)
-    state = TemperingState(start.reshape(n_ladders, n_temperatures, rbm.n_visible))
+    state = TemperingState(spread(start.reshape(n_ladders, n_temperatures, rbm.n_visible)))
+    rbm, base = beside((rbm, base), state.visible)
     chunk = max(1, min(100, sweeps // 2))
     total, count, rates = [np.zeros((_GROUPS, *leaf.shape)) for leaf in jax.tree.leaves(rbm)], 0, []
     for first in range(0, sweeps, chunk):
         state, sums, rate = _sum_moments(fold_in(key, 1), state, first, base, rbm, betas, chunk, _GROUPS)
         if first >= sweeps // 2:
-            total = [a + np.asarray(b, np.float64) for a, b in zip(total, jax.tree.leaves(sums), strict=True)]
+            total = [a + np.asarray(b, np.float64) for a, b in zip(total, jax.tree.leaves(on_host(sums)), strict=True)]
             count += chunk * n_ladders // _GROUPS
-            rates.append(np.asarray(rate))
+            rates.append(np.asarray(on_host(rate)))
     means = [part / count for part in total]
     noise = np.concatenate([part.var(axis=0, ddof=1).ravel() for part in means]).mean() / _GROUPS
     least = float(np.mean(rates, axis=0).min(initial=1.0))

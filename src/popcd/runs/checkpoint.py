@@ -26,7 +26,7 @@ _KEPT = 2
 def write(folder: Path, state: TrainState, header: dict[str, Any]) -> Path:
     """Add the checkpoint of a state and remove all but the last two up to it."""
     step = int(state.step)
-    arrays = _arrays(state)
+    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _by_path(state).items()}
     content = header | {"format": FORMAT, "step": step}
     content["checksum"] = _checksum(arrays, content)
     path = folder / f"step-{step:012d}.safetensors"
@@ -42,7 +42,7 @@ def found(folder: Path) -> list[Path]:
 
 
 def read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
-    """The state and the header of a checkpoint, if it is whole and has the form of `like`."""
+    """The state, in NumPy arrays, and the header of a checkpoint, if it is whole and has the form of `like`."""
     arrays, metadata = parse_safetensors(path)
     try:
         header = json.loads(metadata["popcd"])
@@ -53,18 +53,17 @@ def read(path: Path, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
         raise FileError(f"{path} was altered: its checksum does not fit its content")
     if header.get("format") != FORMAT:
         raise FileError(f"{path} has format {header.get('format')}, this version reads format {FORMAT}")
-    expected = _arrays(like)
-    forms = [{name: (a.shape, a.dtype) for name, a in side.items()} for side in (arrays, expected)]
+    expected = _by_path(like)
+    forms = [{name: (leaf.shape, leaf.dtype) for name, leaf in side.items()} for side in (arrays, expected)]
     if forms[0] != forms[1]:
         raise FileError(f"{path} holds the state of a run with other settings")
-    leaves = [jax.numpy.asarray(arrays[name]) for name in expected]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves), header
+    return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in expected]), header
 
 
-def _arrays(state: TrainState) -> dict[str, np.ndarray]:
+def _by_path(state: TrainState) -> dict[str, Any]:
     """The leaves of a state by their paths, such as `.rbm.weights`."""
     leaves = jax.tree_util.tree_flatten_with_path(state)[0]
-    return {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in leaves}
+    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
 
 def _checksum(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> str:

@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 import popcd
 import popcd.io as io
 import popcd.runs.checkpoint as checkpoint
+import popcd.runs.distributed as distributed
 from popcd.chunks import Chunk, Means, Training, prepare, scheduled
 from popcd.datasets import Dataset, fingerprint, load
+from popcd.devices import on_host, placed
 from popcd.estimators import BUILDERS, Estimator
 from popcd.evaluation import log_likelihood, pseudo_log_likelihood
 from popcd.evaluation.likelihood import AUTO_UNITS
@@ -64,36 +67,76 @@ def run(
     services: Sequence[str],
     stopped: Sequence[int],
     tell: Callable[[str], None],
+    mesh: Mesh | None = None,
 ) -> Iterator[Event]:
-    """Train, begin or continue; ends with the machine written, or with a checkpoint once a signal is in `stopped`."""
+    """Train, begin or continue; ends with the machine written, or with a checkpoint once a signal is in `stopped`.
+
+    Where several processes run it, all compute and process 0 reads and writes the folder.
+    """
     what = describe(data)
+    distributed.agree({"configuration": asdict(config), "data": what, "popcd": popcd.__version__, "jax": jax.__version__})
     connect = loggers(services or (folder.about()["log"] if resume else ()), folder.path, asdict(config))
-    _check(folder, what, resume, tell)
-    training = _prepared(config, data)  # first: settings that cannot be trained leave no folder behind
+    distributed.led(lambda: _check(folder, what, resume, tell))
+    training = _prepared(config, data, mesh)  # first: settings that cannot be trained leave no folder behind
     training.check()
     with ExitStack() as stack:
-        stack.enter_context(folder.alone())
-        if not resume:
-            folder.check_free()
-            folder.begin(config, what, services)
+        distributed.led(lambda: _open(stack, folder, config, what, None if resume else services))
         state, means = _last(training, config, folder, tell) if resume else (training.first, Means())
-        folder.forget_rows_after(int(state.step))
-        record = _recorder(folder, evaluation(config.hidden, data))
-        logs = connect(stack, folder.about()["id"])
-        header = {"configuration": asdict(config), "seed": config.seed, "data": what["sha256"], "popcd": popcd.__version__}
+        keeper = _Keeper(folder, config, data, what["sha256"], int(state.step)) if distributed.leading() else None
+        logs = connect(stack, folder.about()["id"]) if keeper else []
         saved = time.monotonic()
         for chunk in _chunks(training, config, state):
             means.add(chunk)
-            state, last, stop = chunk.state, chunk.stop == config.iterations, bool(stopped)
-            row = record(chunk.stop, means, state.rbm, logs) if last or chunk.stop % config.evaluation_interval == 0 else None
-            late = time.monotonic() - saved > _SAVED_EVERY
+            state, last, row = chunk.state, chunk.stop == config.iterations, None
+            stop, late = distributed.any_process(bool(stopped), time.monotonic() - saved > _SAVED_EVERY)
+            if last or chunk.stop % config.evaluation_interval == 0:
+                rbm, measured = on_host(state.rbm), means.take()
+                row = keeper.add_row(chunk.stop, measured, rbm, logs) if keeper else None
             if last or stop or late or chunk.stop % config.checkpoint_interval == 0:
-                saved = time.monotonic()
-                checkpoint.write(folder.checkpoints, state, header | {"since_last_row": _plain_sums(means)})
+                saved, whole = time.monotonic(), on_host(state)
+                if keeper:
+                    keeper.write_checkpoint(whole, means)
             yield Event(chunk.stop, row)
             if stop and not last:
                 return
-        io.save(state.rbm, folder.model)
+        rbm = on_host(state.rbm)
+        if keeper:
+            io.save(rbm, folder.model)
+
+
+def _open(
+    stack: ExitStack, folder: RunFolder, config: Configuration, what: dict[str, Any], services: Sequence[str] | None
+) -> None:
+    """Take the folder; `services` are those of a new run, None is a run that goes on."""
+    stack.enter_context(folder.alone())
+    if services is not None:
+        folder.check_free()
+        folder.begin(config, what, services)
+
+
+class _Keeper:
+    """What process 0 writes on the way: rows of metrics and checkpoints."""
+
+    def __init__(self, folder: RunFolder, config: Configuration, data: Dataset, data_hash: str, step: int):
+        folder.forget_rows_after(step)
+        rows = folder.rows()
+        self._folder, self._evaluate = folder, evaluation(config.hidden, data)
+        self._began = time.monotonic() - (rows[-1]["seconds"] if rows else 0.0)
+        self._header = {"configuration": asdict(config), "seed": config.seed, "data": data_hash, "popcd": popcd.__version__}
+
+    def add_row(self, step: int, measured: dict[str, Any], rbm: RBM, logs: Sequence[Log]) -> dict[str, Any]:
+        """A row of metrics, in the run's file and in the loggers."""
+        seconds = round(time.monotonic() - self._began, 3)
+        row = {"step": step, "seconds": seconds} | plain(measured) | self._evaluate(rbm)
+        self._folder.add_row(row)
+        for log in logs:
+            log(step, {n: v for n, v in row.items() if isinstance(v, float)})
+        return row
+
+    def write_checkpoint(self, state: TrainState, means: Means) -> None:
+        """The state, with the sums since the last row."""
+        since = {"updates": means.updates, "sums": {name: np.asarray(value).tolist() for name, value in means.sums.items()}}
+        checkpoint.write(self._folder.checkpoints, state, self._header | {"since_last_row": since})
 
 
 def _check(folder: RunFolder, what: dict[str, Any], resume: bool, tell: Callable[[str], None]) -> None:
@@ -125,23 +168,7 @@ def update_work(config: Configuration, n_visible: int) -> float:
     return 2.0 * (config.batch_size + particles) * n_visible * config.hidden
 
 
-def _recorder(folder: RunFolder, evaluate: Callable[[RBM], dict[str, float]]) -> Callable[..., dict[str, Any]]:
-    """Makes a row of metrics, adds it to the run's file and tells the loggers."""
-    rows = folder.rows()
-    began = time.monotonic() - (rows[-1]["seconds"] if rows else 0.0)
-
-    def record(step: int, means: Means, rbm: RBM, logs: Sequence[Log]) -> dict[str, Any]:
-        seconds = round(time.monotonic() - began, 3)
-        row = {"step": step, "seconds": seconds} | plain(means.take()) | evaluate(rbm)
-        folder.add_row(row)
-        for log in logs:
-            log(step, {n: v for n, v in row.items() if isinstance(v, float)})
-        return row
-
-    return record
-
-
-def _prepared(config: Configuration, data: Dataset) -> Training:
+def _prepared(config: Configuration, data: Dataset, mesh: Mesh | None) -> Training:
     start = RBM.create(data.train.shape[1], config.hidden, config.seed, data.train if config.start == "data" else None)
     return prepare(
         start,
@@ -152,17 +179,30 @@ def _prepared(config: Configuration, data: Dataset) -> Training:
         weight_decay=config.weight_decay,
         centered=config.centered,
         seed=config.seed,
+        mesh=mesh,
     )
 
 
 def _last(
     training: Training, config: Configuration, folder: RunFolder, tell: Callable[[str], None]
 ) -> tuple[TrainState, Means]:
-    """The newest checkpoint that is whole, with the metrics since the last row; the first state where there never was one."""
+    """Where the run was when it was stopped: what process 0 reads, on every process."""
+    found = distributed.led(lambda: _newest(training.first, config, folder, tell))
+    first = distributed.from_leader(np.int32(found is None and distributed.leading()))
+    if int(first):
+        return training.first, Means()
+    state, means = found or (jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), training.first), Means())
+    return jax.tree.map(placed, distributed.from_leader(state), training.first), means
+
+
+def _newest(
+    like: TrainState, config: Configuration, folder: RunFolder, tell: Callable[[str], None]
+) -> tuple[TrainState, Means] | None:
+    """The newest checkpoint that is whole, with the metrics since the last row; None where there never was one."""
     damaged: list[Path] = []
     for path in reversed(checkpoint.found(folder.checkpoints)):
         try:
-            state, header = checkpoint.read(path, training.first)
+            state, header = checkpoint.read(path, like)
         except FileError as error:
             tell(f"{error}; the checkpoint before it is used, this one is kept as {path.name}.damaged")
             damaged.append(path)
@@ -175,11 +215,7 @@ def _last(
         return state, Means(since["updates"], {name: np.asarray(value) for name, value in since["sums"].items()})
     if damaged or any(folder.checkpoints.glob("*.damaged")):
         raise FileError(f"no checkpoint in {folder.checkpoints} can be used: begin a new run with another --out")
-    return training.first, Means()
-
-
-def _plain_sums(means: Means) -> dict[str, Any]:
-    return {"updates": means.updates, "sums": {name: np.asarray(value).tolist() for name, value in means.sums.items()}}
+    return None
 
 
 def evaluation(hidden: int, data: Dataset) -> Callable[[RBM], dict[str, float]]:
