@@ -170,7 +170,7 @@ def test_a_run_of_another_format_is_named(tmp_path):
     train(*BASE, "--out", tmp_path / "a", "-q")
     about = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps(about | {"format": 1}))
-    assert "is a run of format 1, this version continues format 2" in train("--resume", tmp_path / "a").stderr
+    assert "is a run of format 1, this version continues format 3" in train("--resume", tmp_path / "a").stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -100,7 +100,8 @@ def train(
       popcd train --resume runs/a
       srun popcd train --data letters --hidden 100 --distributed --out runs/d
     """
-    folder, settings = _resolved(config, out, resume, flags)
+    with readable_errors(ValueError, OSError):
+        folder, settings = _resolved(config, out, resume, flags)
     with joined(processes, folder.path) as leading, readable_errors(ValueError, TypeError, OSError):
         from popcd.devices import device_mesh
 

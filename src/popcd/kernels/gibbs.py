@@ -34,9 +34,9 @@ def sweep(key: Array, visible: Array, rbm: RBM, number: int | Array = 0) -> tupl
     return bernoulli(key, rbm.visible_logits(hidden), site=2 * number + 1), hidden
 
 
-def sweeps(key: Array, visible: Array, rbm: RBM, n: int) -> Array:
+def sweeps(key: Array, visible: Array, rbm: RBM, n: int | Array) -> Array:
     """The visible states after `n` sweeps, numbers 0 to n - 1 of `key`."""
-    if n < 2:  # no loop to compile
+    if isinstance(n, int) and n < 2:  # no loop to compile
         return sweep(key, visible, rbm)[0] if n else visible
     return jax.lax.fori_loop(0, n, lambda i, v: sweep(key, v, rbm, i)[0], visible)
 
