@@ -77,7 +77,9 @@ def test_an_update_sends_one_gradient_and_scalars(name, simulated):
     if name == "mixture":  # every particle meets all proposals
         others = [(operation, sizes) for operation, sizes in others if operation != "all-gather"]
     assert all(max(sizes) <= 8 for _, sizes in others)
-    assert {operation for operation, _ in others} <= ({"all-reduce", "all-gather"} if name == "leave-one-out" else {"all-reduce"})
+    assert {operation for operation, _ in others} <= (
+        {"all-reduce", "all-gather"} if name == "leave-one-out" else {"all-reduce"}
+    )
 
 
 @pytest.mark.parametrize("n", [2, 4])
@@ -104,9 +106,15 @@ class EightDevices:
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        ((12, 60, None), "batch_size cannot be spread over 8 devices: 60 is no multiple of 16; take 48 or 64, or fewer devices"),
+        (
+            (12, 60, None),
+            "batch_size cannot be spread over 8 devices: 60 is no multiple of 16; take 48 or 64, or fewer devices",
+        ),
         ((12, 8, None), "8 is no multiple of 16; take 16, or fewer devices"),
-        ((12, 64, 100), "particles, chains or ladders cannot be spread over 8 devices: 100 is no multiple of 16; take 96 or 112"),
+        (
+            (12, 64, 100),
+            "particles, chains or ladders cannot be spread over 8 devices: 100 is no multiple of 16; take 96 or 112",
+        ),
         ((13, 64, None), "13 hidden units cannot be divided into hidden_shards=2 equal parts"),
     ],
 )

@@ -1,6 +1,7 @@
 """`popcd train` in several processes on this machine."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -44,7 +45,11 @@ def test_process_0_reports_and_the_other_is_silent(uninterrupted):
     folder, said = uninterrupted
     assert json.loads(said[0][0])["model"] == str(folder / "model.safetensors")
     assert said[1][0] == ""
-    assert [row["step"] for row in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())] == [1_000, 2_000, 3_000]
+    assert [row["step"] for row in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())] == [
+        1_000,
+        2_000,
+        3_000,
+    ]
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -71,6 +76,41 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on_as_if_nothing_had_
         assert popcd.load(tmp_path / "alone" / "model.safetensors").n_hidden == 6
 
 
+def test_slurm_is_found(tmp_path):
+    words = (
+        "--data",
+        "bars-and-stripes",
+        "--hidden",
+        2,
+        "--batch-size",
+        32,
+        "--iterations",
+        10,
+        "--out",
+        tmp_path / "run",
+        "-q",
+    )
+    job = {"SLURM_JOB_ID": str(free_port()), "SLURM_NTASKS": "2", "SLURM_STEP_NODELIST": "127.0.0.1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    processes = [
+        subprocess.Popen(
+            command("train", *words, "--distributed"),
+            env=os.environ | job | {"SLURM_PROCID": str(number), "SLURM_LOCALID": str(number)},
+            **pipes,
+        )
+        for number in range(2)
+    ]
+    codes, said = ended(processes)
+    assert codes == [0, 0], said
+    assert (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_without_a_launcher_the_processes_have_to_be_named(tmp_path):
+    done = subprocess.run(command("train", *BASE, "--out", tmp_path / "run", "--distributed"), capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "name --coordinator HOST:PORT, --num-processes and --process-id" in done.stderr
+
+
 def test_processes_with_other_data_are_refused(tmp_path):
     for number in range(2):
         np.save(tmp_path / f"{number}.npy", np.eye(8, dtype=np.uint8)[:: 1 - 2 * number])
@@ -93,7 +133,10 @@ def test_a_coordinator_that_is_not_there_is_named(tmp_path):
     ("words", "said"),
     [
         (("--coordinator", "127.0.0.1:1"), "go together; missing: num_processes, process_id"),
-        (("--coordinator", "a:1", "--num-processes", "2", "--process-id", "2"), "--process-id must be below --num-processes, 2"),
+        (
+            ("--coordinator", "a:1", "--num-processes", "2", "--process-id", "2"),
+            "--process-id must be below --num-processes, 2",
+        ),
         (("--devices", "3"), "devices=3, but JAX sees 1"),
     ],
 )
