@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from jax.typing import ArrayLike
 
 from popcd.checks import instance_of, non_negative, positive_int, training_matrix
-from popcd.devices import check_sizes, on_host
+from popcd.devices import check_sizes, on_host, placed
 from popcd.estimators import Estimator
 from popcd.rbm import RBM, unchecked
 from popcd.sources import Source, source
@@ -186,7 +186,7 @@ def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainStat
         raise ValueError(f"resume is the state of a run with other settings: expected {expected}, got {form}")
     if int(given.step) >= iterations:
         raise ValueError(f"resume has {int(given.step)} updates behind it: iterations must be larger, got {iterations}")
-    return given
+    return jax.tree.map(placed, on_host(given), fresh)  # it may come from another number of devices
 
 
 def _finite(rbm: RBM) -> bool:

@@ -69,12 +69,13 @@ def assembled(mesh: Mesh, shape: tuple[int, ...], spec: PartitionSpec, part: Cal
     return jax.make_array_from_callback(shape, NamedSharding(mesh, spec), part)
 
 
-def placed(value: np.ndarray, like: Any) -> Array:
+def placed(value: np.ndarray | Array, like: Any) -> Array:
     """A value that every process has, laid out as `like` is."""
     sharding = getattr(like, "sharding", None)
     if not isinstance(sharding, NamedSharding):
         return jax.numpy.asarray(value)
-    return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
+    whole = np.asarray(value)
+    return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
 
 
 def constrained(tree: Any, spec: Callable[[Any], PartitionSpec]) -> Any:

@@ -33,7 +33,7 @@ class Source:
 
     def __init__(self, rows: np.ndarray, means: np.ndarray, window: int, plan: Plan, seed: int, shuffle: bool):
         self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
-        self._rows, self._means = rows, means
+        self._means, self._first = means, self._epochs.rows(0, plan.n_starts)
         self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
 
     def begin(self, rbm: RBM) -> TrainState:
@@ -57,7 +57,8 @@ class Source:
         return state, totals
 
     def _first_rows(self) -> Any:
-        return np.asarray(self._rows[self._epochs.rows(0, self._plan.n_starts)])
+        """The rows that the first chains start at."""
+        raise NotImplementedError
 
     def _line(self, start: int, end: int) -> np.ndarray:
         """The numbers of the rows of updates `start` to `end`, those beyond the last batch included."""
@@ -74,7 +75,10 @@ class Resident(Source):
 
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
         super().__init__(rows, rows.mean(axis=0, dtype=np.float64), _NUMBERS // plan.batch_size, plan, seed, shuffle)
-        self._data = jnp.asarray(rows)
+        self._data, self._starts = jnp.asarray(rows), rows[self._first]
+
+    def _first_rows(self) -> np.ndarray:
+        return self._starts
 
     def _read(self, start: int, end: int) -> Gathered:
         return Gathered(_filled(self._line(start, end), self._plan, self._window), self._data)
@@ -86,6 +90,10 @@ class Streamed(Source):
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
         window = _BLOCK // (plan.batch_size * rows.shape[1])
         super().__init__(rows, column_means("data", rows), window, plan, seed, shuffle)
+        self._rows = rows
+
+    def _first_rows(self) -> np.ndarray:
+        return np.asarray(self._rows[self._first])
 
     def _read(self, start: int, end: int) -> Gathered:
         wanted, where = np.unique(self._line(start, end), return_inverse=True)  # the disk is read forwards
@@ -100,10 +108,10 @@ class Spread(Source):
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool, mesh: Mesh):
         window = _SPREAD_BLOCK // (max(plan.batch_size, plan.n_starts) * rows.shape[1])
         super().__init__(rows, column_means("data", rows), window, plan, seed, shuffle)
-        self.mesh = mesh
+        self.mesh, self._rows = mesh, rows
 
     def _first_rows(self) -> Array:
-        return self._assembled(self._epochs.rows(0, self._plan.n_starts)[None], 1)[0]
+        return self._assembled(self._first[None], 1)[0]
 
     def _read(self, start: int, end: int) -> Window:
         line, plan = self._line(start, end), self._plan

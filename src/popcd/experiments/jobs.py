@@ -73,6 +73,7 @@ def _train(
         RBM.create(data.shape[1], spec.hidden, seed=seed),
         data,
         estimator_of(algorithm, batch_size),
+        devices=1,
         iterations=spec.iterations,
         batch_size=batch_size,
         learning_rate=spec.learning_rate,
