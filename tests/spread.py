@@ -52,6 +52,13 @@ def trained(name: str, mesh: Mesh | None, updates: int = UPDATES) -> dict[str, n
     return {k: np.asarray(v) for k, v in on_host(found).items()} | {f"chains {i}": leaf for i, leaf in enumerate(chains)}
 
 
+def resumed(first: int, then: int) -> np.ndarray:
+    """Weights after twice as many updates, the second half on another number of devices."""
+    start, words = popcd.RBM.create(VISIBLE, HIDDEN, seed=1), {"batch_size": BATCH, "learning_rate": RATE}
+    half = popcd.train(start, rows(), popcd.pcd(), iterations=UPDATES, devices=first, **words)
+    return popcd.train(start, rows(), popcd.pcd(), iterations=2 * UPDATES, devices=then, resume=half.state, **words).rbm.weights
+
+
 def annealed(mesh: Mesh | None) -> np.ndarray:
     """Log-weights of AIS chains."""
     rbm, base = popcd.RBM.create(VISIBLE, HIDDEN, seed=1), np.zeros(VISIBLE)
@@ -93,6 +100,8 @@ def main() -> None:
         names = ESTIMATORS if label == "8 1" else NEEDED
         result |= {f"{label}/{name}/{part}": array for name in names for part, array in trained(name, mesh).items()}
         result[f"{label}/ais"] = annealed(mesh)
+    if not words.coordinator:
+        result["8 to 2"], result["1 to 4"] = resumed(8, 2), resumed(1, 4)
     if distributed.leading():
         np.savez(words.out, **result)
     if not words.coordinator:

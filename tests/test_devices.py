@@ -12,7 +12,7 @@ import pytest
 
 import popcd
 from popcd.devices import check_sizes, device_mesh, on_host
-from spread import BATCH, ESTIMATORS, HIDDEN, NEEDED, RATE, STEPS, UPDATES, VISIBLE, annealed, trained
+from spread import BATCH, ESTIMATORS, HIDDEN, NEEDED, RATE, STEPS, UPDATES, VISIBLE, annealed, resumed, trained
 
 EPSILON = float(np.finfo(np.float32).eps)
 # Another order of a sum of n terms of at most 1 changes it by n epsilon at most, in either phase; weights are sums, too.
@@ -59,6 +59,11 @@ def test_any_number_of_devices_gives_the_numbers_of_one(label, name, simulated, 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_on_eight_devices_gives_the_numbers_of_one(name, simulated, one_device):
     compare(simulated[0], "8 1", name, one_device[name])
+
+
+@pytest.mark.parametrize("label", ["8 to 2", "1 to 4"])
+def test_a_run_goes_on_with_another_number_of_devices(label, simulated):
+    assert np.abs(simulated[0][label] - resumed(1, 1)).max() < 2 * ROUNDING
 
 
 @pytest.mark.parametrize("label", ["2 1", "4 1", "8 1"])
