@@ -39,8 +39,20 @@ def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
         model_hidden = jax.nn.sigmoid(rbm.hidden_logits(particles.visible))
     # Data and particles in one sum with signed weights: one matrix product, and one pass over its result, instead of two
     visible = _together(rows, particles.visible)
-    weights = _together(jnp.full(len(rows), 1 / len(rows), rbm.dtype), -particles.weights)[:, None]
-    weighted_hidden = weights * _together(hidden, model_hidden)
+    weights = _together(jnp.full(len(rows), 1 / len(rows), rbm.dtype), -particles.weights)
+    return weighted_statistics(weights, visible, _together(hidden, model_hidden))
+
+
+def weighted_statistics(weights: Array, visible: Array, hidden: Array) -> RBM:
+    """`sum_i weights_i (v_i h_i', v_i, h_i)` in the shape of an RBM; weights of particles, states particles x units.
+
+    >>> import jax.numpy as jnp
+    >>> found = weighted_statistics(jnp.array([1.0, 2.0]), jnp.array([[1.0, 0.0], [1.0, 1.0]]), jnp.array([[0.5], [1.0]]))
+    >>> found.weights.tolist(), found.visible_bias.tolist(), found.hidden_bias.tolist()
+    ([[2.5], [2.0]], [3.0, 2.0], [2.5])
+    """
+    weights = weights[:, None]
+    weighted_hidden = weights * hidden
     return unchecked(
         weights=visible.T @ weighted_hidden,
         visible_bias=(weights * visible).sum(axis=0),

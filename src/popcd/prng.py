@@ -18,7 +18,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _STREAMS = (
     *("create", "init", "data", "chain", "anneal", "sample", "log_partition", "gradient_error", "truth"),
-    *("gibbs", "complete", "mixing"),
+    *("gibbs", "complete", "mixing", "population"),
 )
 
 
@@ -149,7 +149,7 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
     # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.
     both = jnp.sqrt(first + second * (4 + 4 * first)).astype(jnp.int32)
-    states = (both[:, None] >> jnp.arange(2)[None, :, None]) & 1
+    states = (both[:, None] >> jnp.arange(2, dtype=jnp.int32)[None, :, None]) & 1
     return jnp.sqrt(states.astype(logits.dtype)).reshape(-1, n_units)[: len(rows)].reshape(logits.shape)
 
 

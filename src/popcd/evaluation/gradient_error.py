@@ -23,7 +23,7 @@ from popcd.gradient import gradient
 from popcd.prng import bits, fold_in, stream
 from popcd.rbm import RBM
 
-_GROUPS = 20
+GROUPS = 20
 _CHUNK = 250
 
 
@@ -94,16 +94,16 @@ def gradient_error(
         raise ValueError(f"batch_size must be at most the number of rows, {len(rows)}, got {batch_size}")
     if truth is None:
         truth = true_gradient(rbm, rows, n_temperatures=n_temperatures, n_ladders=n_ladders, sweeps=sweeps, seed=seed)
-    known = _known(truth, rbm)
+    known = as_truth(truth, rbm)
 
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     centre = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), known.gradient)
     root, on_device = stream(jax.random.key(seed), "gradient_error"), jnp.asarray(rows)
     first_rows = _draw(stream(root, "init"), len(rows), estimator.n_starts or batch_size)
     state = estimator.init(stream(root, "init"), rbm, on_device[first_rows])
-    chunk = min(_CHUNK, -(-repeats // _GROUPS))
+    chunk = min(_CHUNK, -(-repeats // GROUPS))
     n_chunks = -(-repeats // chunk)
-    groups = _Groups(min(_GROUPS, n_chunks))
+    groups = Groups(min(GROUPS, n_chunks))
     for number in range(n_chunks):
         first = number * chunk
         count = min(chunk, repeats - first)
@@ -151,14 +151,15 @@ def _repeat(
     return jax.lax.fori_loop(first, first + count, one, (state, (zeros, zeros, jnp.zeros((), rbm.dtype))))
 
 
-def _known(truth: TrueGradient | RBM, rbm: RBM) -> TrueGradient:
+def as_truth(truth: TrueGradient | RBM, rbm: RBM) -> TrueGradient:
+    """A gradient that is known already, checked against the machine."""
     known = truth if isinstance(truth, TrueGradient) else TrueGradient(truth, "given")
     if known.gradient.weights.shape != rbm.weights.shape:
         raise ValueError(f"truth has weights of shape {known.gradient.weights.shape}, the machine {rbm.weights.shape}")
     return known
 
 
-class _Groups:
+class Groups:
     """Streaming sums of gaps and squares, one pair per group of repeats, in float64."""
 
     def __init__(self, n: int):
