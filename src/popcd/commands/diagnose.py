@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from popcd.commands import population
 from popcd.commands.models import load_data, load_model, model, seed, threshold
 from popcd.commands.options import as_json, print_result, readable_errors
 from popcd.commands.progress import Progress, quiet
@@ -22,7 +23,15 @@ _ALL = (("cd", 1, None), ("cd", 10, None), ("pop-cd", 1, "single"), ("pop-cd", 1
 @click.option("--k", type=click.IntRange(min=1), help="Gibbs steps of --estimator cd, pcd or pop-cd. Default: 1.")
 @click.option("--proposal", type=click.Choice(("single", "joint", "mixture")), help="Of --estimator pop-cd. Default: single.")
 @click.option("--batch-size", type=click.IntRange(min=1), help="Default: 500, or all rows.")
-@click.option("--repeats", type=click.IntRange(min=3), default=1_000, show_default=True, help="Gradient estimates each.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=3),
+    default=1_000,
+    show_default=True,
+    help="Gradient estimates each; with --particles of the smallest population, and fewer of larger ones.",
+)
+@population.particles
+@population.plot
 @threshold
 @seed
 @quiet
@@ -35,6 +44,8 @@ def diagnose(
     proposal: str | None,
     batch_size: int | None,
     repeats: int,
+    particles: tuple[int, ...] | None,
+    out: Path | None,
     threshold: float | None,
     seed: int,
     silent: bool,
@@ -49,12 +60,21 @@ def diagnose(
     Examples:
       popcd diagnose runs/a --data letters
       popcd diagnose runs/a --data letters --estimator pop-cd --k 1 --repeats 5000 --json
+      popcd diagnose runs/a --data letters --particles 1e3,1e4,1e5 --out population.png
     """
     with readable_errors(ValueError, TypeError, OSError):
         rbm = load_model(model)
         rows = load_data(data, threshold, rbm).train
-        batch_size = min(batch_size or 500, len(rows))
         asked = _asked(rbm, estimator, k, proposal)
+        population.refuse(particles, out, batch_size, repeats, asked)
+        if particles is not None:
+            with Progress("diagnosing", len(asked), silent) as bar:
+                curves = population.measure(rbm, rows, asked, particles, repeats, seed, bar)
+            files = population.draw(curves, f"{data}, {rbm.n_visible} x {rbm.n_hidden}", out)
+            found = {"model": str(model), "data": data, "estimators": curves, "files": files}
+            print_result(found, as_json, population.table)
+            return
+        batch_size = min(batch_size or 500, len(rows))
         with Progress("diagnosing", len(asked) + 1, silent) as bar:
             measured = _measure(rbm, rows, asked, batch_size, repeats, seed, bar)
             mixing, information = _model(rbm, seed)

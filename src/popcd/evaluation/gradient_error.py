@@ -50,6 +50,11 @@ class GradientError:
     truth: str
     truth_swap_rate: float | None
 
+    @property
+    def above_noise(self) -> bool:
+        """Whether a bias is surely there: three standard errors above zero, and more of it than the noise subtracted."""
+        return self.bias_corrected > max(3 * self.bias_stderr, self.noise_floor)
+
 
 def gradient_error(
     rbm: RBM,

@@ -52,14 +52,9 @@ class PopulationError:
     @property
     def bias_slope(self) -> Slope | None:
         """The exponent of the squared bias, held against -2; None where it is above its noise at fewer than two sizes."""
-        seen = [(n, e) for n, e in zip(self.sizes, self.errors, strict=True) if above_noise(e)]
+        seen = [(n, e) for n, e in zip(self.sizes, self.errors, strict=True) if e.above_noise]
         values, errors = [e.bias_corrected for _, e in seen], [e.bias_stderr for _, e in seen]
         return fit_slope([n for n, _ in seen], values, errors, law=-2)
-
-
-def above_noise(error: GradientError) -> bool:
-    """Whether a bias is surely there: three standard errors above zero, and more of it than the noise that was subtracted."""
-    return error.bias_corrected > max(3 * error.bias_stderr, error.noise_floor)
 
 
 def population_error(
