@@ -11,7 +11,7 @@ from scipy import stats
 import popcd
 import reference
 from laws import ALPHA
-from machines import MILD, WIDE, weaker
+from machines import MILD, SHAPES, WIDE, weaker
 from popcd.evaluation import population_error
 from popcd.evaluation.population import streamed
 from popcd.gradient import gradient
@@ -123,18 +123,27 @@ def test_figures_of_cd_are_those_of_the_gibbs_matrix_at_every_size(rbm, seed):
     assert p_value(max(map(abs, off)), 1, 20) < ALPHA
 
 
-@mild
-def test_the_variance_of_single_weights_is_that_of_the_delta_method(rbm, seed):
-    """N variance -> E[w^2 (f - E f)^2] / E[w]^2 over pairs of a hidden state and the visible one that it draws."""
+@pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
+def test_figures_of_two_weighted_particles_are_those_of_the_table_of_pairs(rbm, seed, monkeypatch):
+    """Each particle a block of its own; strong couplings, so that weights differ and the bias of order 1/N is large."""
+    monkeypatch.setattr(sys.modules["popcd.evaluation.population"], "_BLOCK", 1)
     data, f, joint = rows_of(rbm), reference.statistics(rbm), reference.table(rbm)
     hidden = (joint / joint.sum(axis=1, keepdims=True))[reference.index(data)].mean(axis=0)
     draws = joint / joint.sum(axis=0)  # visible x hidden, p(v | h)
-    p = reference.p_visible(rbm)
-    limit = np.einsum("h,vh,vf->f", hidden, p[:, None] ** 2 / draws, (f - p @ f) ** 2).mean()
-    error = population_error(rbm, data, popcd.pop_cd(), sizes=[1_000], repeats=1_000, seed=seed).errors[0]
-    assert p_value(error.variance - limit / 1_000, error.variance_stderr, 20) > ALPHA
-    unweighted = population_error(rbm, data, popcd.cd(), sizes=[1_000], repeats=1_000, seed=seed).errors[0]
-    assert p_value(unweighted.variance - limit / 1_000, unweighted.variance_stderr, 20) < ALPHA
+    chance, weight = (draws * hidden).ravel(), (joint.sum(axis=1, keepdims=True) / draws).ravel()
+    share = weight[:, None] / (weight[:, None] + weight)  # of the first of two
+    f_pair = np.repeat(f, joint.shape[1], axis=0)
+    both = share[:, :, None] * f_pair[:, None] + (1 - share)[:, :, None] * f_pair
+    mean, square = (np.einsum("a,b,abf->f", chance, chance, both**power, optimize=True) for power in (1, 2))
+    bias, variance = np.square(mean - reference.p_visible(rbm) @ f).mean(), (square - mean**2).mean()
+
+    def p_values(estimator):
+        found = population_error(rbm, data, estimator, sizes=[2], repeats=20_000, seed=seed).errors[0]
+        gaps = (found.bias_corrected - bias, found.bias_stderr), (found.variance - variance, found.variance_stderr)
+        return [p_value(*gap, 20) for gap in gaps]
+
+    assert min(p_values(popcd.pop_cd())) > ALPHA
+    assert min(p_values(popcd.cd())) < ALPHA  # the same chains without their weights
 
 
 def test_memory_does_not_grow_with_the_population(monkeypatch):

@@ -70,7 +70,7 @@ def diagnose(
         if particles is not None:
             with Progress("diagnosing", len(asked), silent) as bar:
                 curves = population.measure(rbm, rows, asked, particles, repeats, seed, bar)
-            files = population.draw(curves, f"{data}, {rbm.n_visible} x {rbm.n_hidden}", out)
+            files = population.draw(curves, f"{model} on {data}, {rbm.n_visible} x {rbm.n_hidden}", out)
             found = {"model": str(model), "data": data, "estimators": curves, "files": files}
             print_result(found, as_json, population.table)
             return
