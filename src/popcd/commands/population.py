@@ -126,7 +126,9 @@ def table(result: dict[str, Any]) -> str:
 
 
 def _words(name: str, slope: dict[str, Any] | None) -> str:
-    return "" if slope is None else f"{name} {slope['verdict']}, slope {slope['value']:.3f} (s.e. {slope['stderr']:.2g})"
+    if slope is None:
+        return ""
+    return f"{name} {slope['verdict']}, slope {round(slope['value'], 3) + 0.0:.3f} (s.e. {slope['stderr']:.2g})"  # no -0.000
 
 
 def _unseen(sizes: Sequence[dict[str, Any]]) -> str:
