@@ -76,6 +76,19 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on_as_if_nothing_had_
         assert popcd.load(tmp_path / "alone" / "model.safetensors").n_hidden == 6
 
 
+def test_a_signal_to_one_process_stops_all_with_a_checkpoint(tmp_path):
+    folder = tmp_path / "run"
+    words = [*BASE[:9], 100_000, *BASE[10:]]
+    processes = start(2, *words, "--out", folder)
+    while not list((folder / "checkpoints").glob("step-*")):
+        time.sleep(0.01)
+    processes[1].send_signal(signal.SIGTERM)
+    codes, said = ended(processes)
+    assert codes == [1, 1]
+    assert "stopped by a signal to another process after update" in said[0][1]
+    assert f"continue: popcd train --resume {folder}" in said[0][1]
+
+
 def test_slurm_is_found(tmp_path):
     words = (
         "--data",

@@ -106,7 +106,7 @@ def train(
         from popcd.devices import device_mesh
 
         mesh = device_mesh(devices, hidden_shards)
-        result = _run(folder, settings, resume is not None, services, silent or not leading, mesh)
+        result = _run(folder, settings, resume is not None, services, silent or not leading, leading, mesh)
         if leading:
             print_result(result, as_json, _table)
     if result["stopped"]:
@@ -132,7 +132,7 @@ def _resolved(
 
 
 def _run(
-    folder: RunFolder, config: Configuration, resume: bool, services: tuple[str, ...], silent: bool, mesh: Any
+    folder: RunFolder, config: Configuration, resume: bool, services: tuple[str, ...], silent: bool, leading: bool, mesh: Any
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -152,9 +152,9 @@ def _run(
         except TrainingDivergedError as error:
             raise click.ClickException(f"{error} Checkpoints and metrics before it are in {folder.path}") from error
     rows = folder.rows()
-    finished = not stopped or step == config.iterations
-    if not finished:
-        name = signal.Signals(stopped[0]).name
+    finished = step in (0, config.iterations)  # 0: nothing was left to do
+    if not finished and leading:
+        name = signal.Signals(stopped[0]).name if stopped else "a signal to another process"
         tell(f"stopped by {name} after update {step:,}, a checkpoint is written; continue: popcd train --resume {folder.path}")
     return {
         "folder": str(folder.path),
