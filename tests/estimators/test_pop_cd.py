@@ -1,4 +1,5 @@
 import functools
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -149,3 +150,13 @@ def test_populations_that_do_not_fit_are_refused():
         popcd.pop_cd(proposal="mixture", mixture_size=2).step(jax.random.key(0), None, WIDE, batch)
     with pytest.raises(ValueError, match="at least 2 particles, got 1"):
         popcd.pop_cd(normalizer="leave-one-out").step(jax.random.key(0), None, WIDE, batch[:1])
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(("size", "block"), [(12, 5), (12, 4), (6, 4), (4, 5)])
+def test_mixtures_that_are_summed_in_blocks_have_the_same_weights(size, block, monkeypatch):
+    rbm = SHAPES[0]
+    visible, hidden = (np.random.default_rng(n).integers(0, 2, (12, n)).astype(float) for n in (rbm.n_visible, rbm.n_hidden))
+    whole = mixture_log_weights(rbm, visible, hidden, size)
+    monkeypatch.setattr(sys.modules["popcd.estimators.pop_cd"], "_BLOCK", block)
+    np.testing.assert_allclose(mixture_log_weights(rbm, visible, hidden, size), whole, rtol=1e-12)
