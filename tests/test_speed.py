@@ -1,0 +1,93 @@
+"""What makes updates fast, seen in the compiled program: counts, which no other work on the machine can change.
+
+Products are counted in `estimators/test_conformance.py`; times are for `benchmarks/guard.py`.
+"""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import popcd
+from popcd.updates import Plan, advance, init
+
+ESTIMATORS = {"cd": popcd.cd(), "pcd": popcd.pcd(), "pop-cd": popcd.pop_cd(), "mixture": popcd.pop_cd(proposal="mixture")}
+BATCH = {784: 500, 16: 32}
+FREE = {"get-tuple-element", "constant", "bitcast", "tuple", "parameter", "copy"}
+XORS = 20  # rounds of a block of Threefry, one each
+
+programs = pytest.mark.parametrize(
+    ("name", "visible", "kernels"),
+    [
+        ("cd", 784, 26),
+        ("cd", 16, 26),
+        ("pcd", 784, 27),
+        ("pcd", 16, 27),
+        ("pop-cd", 784, 44),
+        ("pop-cd", 16, 32),
+    ],
+)
+
+
+@functools.cache
+def computations(name: str, visible: int) -> dict[str, list[str]]:
+    """The optimised program of training with 16 hidden units: the instructions of each computation."""
+    plan = Plan(ESTIMATORS[name], optax.sgd(0.1), BATCH[visible], centered=False)
+    data, root = jnp.zeros((4 * plan.batch_size, visible), jnp.uint8), jax.random.key(0)
+    state = init(root, popcd.RBM.create(visible, 16), data[: plan.n_starts], data.mean(axis=0), plan)
+    numbers = np.zeros(10 * plan.batch_size, np.int32)
+    text = advance.lower(state, 10, numbers, data, root, plan).compile().as_text()
+    found = re.findall(r"^(?:ENTRY )?%(\S+) \([^\n]*\{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE)
+    return {title: lines.splitlines() for title, lines in found}
+
+
+def operation(line: str) -> str:
+    return re.search(r"= (?:\(.*?\)|\S+) ([a-z][\w-]*)\(", line)[1]
+
+
+def loop(name: str, visible: int) -> tuple[list[str], list[list[str]]]:
+    """The instructions of an update, and those of all computations that it calls, its own among them."""
+    program = computations(name, visible)
+    [training] = [line for lines in program.values() for line in lines if operation(line) == "while"]
+    body = re.search(r"body=%([\w.-]+)", training)[1]
+    inside, new = set(), {body}
+    while new:
+        inside |= new
+        called = (re.findall(r"(?:calls|to_apply)=%([\w.-]+)", line) for one in new for line in program[one])
+        new = {one for names in called for one in names} - inside
+    return program[body], [program[one] for one in inside]
+
+
+@programs
+def test_an_update_runs_no_more_kernels_than_it_did(name, visible, kernels):
+    """Each costs a few tenths of a microsecond to start, which is most of what an update of a small machine costs."""
+    body, _ = loop(name, visible)
+    assert sum(operation(line) not in FREE for line in body) <= 1.2 * kernels
+
+
+@programs
+def test_states_are_drawn_once(name, visible, kernels):
+    """One block for the key, one for the hidden and one for the visible states; XLA would repeat it for every use."""
+    _, inside = loop(name, visible)
+    xors = [sum(operation(line) == "xor" for line in lines) for lines in inside]
+    assert [count // XORS for count in xors if count >= XORS] == [1, 1, 1]
+
+
+@programs
+def test_an_update_sorts_nothing_and_gathers_its_batch_only(name, visible, kernels):
+    _, inside = loop(name, visible)
+    found = [operation(line) for lines in inside for line in lines]
+    assert found.count("gather") == 1
+    assert not {"sort", "scatter", "while"} & set(found)
+
+
+@pytest.mark.parametrize(("name", "pairs"), [("pop-cd", False), ("mixture", True)])
+@pytest.mark.parametrize("visible", [784, 16])
+def test_only_mixtures_meet_every_particle_with_every_other(name, visible, pairs):
+    n = BATCH[visible]
+    _, inside = loop(name, visible)
+    assert any(re.search(rf"\b{n}(?:,1)?,{n}\b", line) for lines in inside for line in lines) == pairs
