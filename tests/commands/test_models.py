@@ -9,6 +9,7 @@ import scipy.io
 from click.testing import CliRunner
 
 import popcd
+from popcd.benchmark import Size
 from popcd.cli import main
 from popcd.commands.options import print_result
 from popcd.commands.progress import Progress
@@ -222,11 +223,21 @@ def test_bad_words_are_named(folder, arguments, code, words):
     assert words in done.stderr
 
 
-def test_bench_compares_with_the_bare_products(monkeypatch):
-    monkeypatch.setattr("popcd.commands.bench._SIZES", ((16, 4, 8),))
+def test_bench_compares_every_estimator_with_the_bare_products(monkeypatch):
+    monkeypatch.setattr("popcd.benchmark._SECONDS", 1e-3)
+    monkeypatch.setattr("popcd.benchmark.PAUSE", 0)
+    monkeypatch.setattr("popcd.benchmark.SIZES", (Size(16, 4, 8),))
+    monkeypatch.setattr("popcd.benchmark.LARGEST", Size(20, 30, 8))
+    monkeypatch.setattr("popcd.benchmark._LARGE", 20 * 30 * 8)
     found = result("bench", "--rounds", 1)
-    assert found["sizes"][0]["ratio"].keys() == {"cd", "pcd", "pop-cd"}
-    assert "16 x 4, 8" in run("bench", "--rounds", 1, "-q").stdout
+    few = {"cd", "pcd", "pop-cd"}
+    assert [size["ratio"].keys() for size in found["sizes"]] == [few | {"pop-cd mixture", "pt", "exact"}, few]
+    assert all(low <= size["ratio"][n] <= high for size in found["sizes"] for n, (low, high) in size["range"].items())
+    assert found["versions"].keys() > {"popcd", "jax", "numpy"}
+    lines = run("bench", "--rounds", 1, "-q").stdout.splitlines()
+    assert lines[3].split() == ["16", "x", "4,", "8", "20", "x", "30,", "8"]
+    assert lines[-1].split()[0] == "exact"
+    assert lines[-1].split()[-1] == "-"
 
 
 def test_progress_on_a_terminal_is_one_line_with_rate_time_left_and_metrics(monkeypatch, capsys):
