@@ -30,7 +30,7 @@ def worker(case: str, trials: int) -> None:
     import jax.numpy as jnp
     import optax
 
-    from popcd.epochs import Place
+    from popcd.epochs import Epochs
     from popcd.experiments.jobs import estimator_of, training_rows
     from popcd.experiments.paper import BATCH, Algorithm
     from popcd.gradient import Offsets
@@ -38,36 +38,28 @@ def worker(case: str, trials: int) -> None:
     from popcd.updates import Plan, TrainState, advance, init
 
     problem, word, updates = CASES[case]
-    data = jnp.asarray(training_rows(problem))
-    plan = Plan(
-        estimator_of(Algorithm(word), BATCH[problem]),
-        optax.sgd(0.1),
-        BATCH[problem],
-        False,
-        len(data),
-        BATCH[problem] < len(data),
-    )
-    starts = [
-        (key, init(key, RBM.create(data.shape[1], 16, seed=i), data[: BATCH[problem]], data.mean(axis=0), plan))
-        for i in range(trials)
-        for key in [jax.random.key(i)]
-    ]
-    parts = [(state, plan.place(0, key), key) for key, state in starts]
+    batch, data = BATCH[problem], jnp.asarray(training_rows(problem))
+    plan = Plan(estimator_of(Algorithm(word), batch), optax.sgd(0.1), batch, False)
+
+    def trial(seed: int):
+        root, line = jax.random.key(seed), Epochs(seed, len(data), batch < len(data)).rows(0, updates * batch)
+        start = init(root, RBM.create(data.shape[1], 16, seed=seed), data[: plan.n_starts], data.mean(axis=0), plan)
+        return start, jnp.asarray(line), root
+
+    def many(state: TrainState, numbers, root):
+        return advance(state, updates, numbers, data, root, plan)
+
     if trials == 1:
-        state, place, root = parts[0]
-
-        def run():
-            return advance(state, place, updates, data, root, plan)
+        parts = trial(0)
     else:
-        # Step, epoch and position are the same in all trials: left out of the batching, they stay plain loops and branches
-        state, place, root = jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
+        # Step and visible offsets are the same in all trials: left out of the batching, the loop stays a plain one
+        state, numbers, roots = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(trial, range(trials)))
         state = state._replace(step=jnp.int32(0), offsets=Offsets(state.offsets.visible[0], state.offsets.hidden))
-        place = Place(jnp.int32(0), jnp.int32(0), place.order)
-        form = TrainState(None, 0, 0, 0, Offsets(None, 0)), Place(None, None, 0)
-        many = jax.jit(jax.vmap(lambda s, p, r: advance(s, p, updates, data, r, plan), (*form, 0), (*form, 0)))
+        form = TrainState(None, 0, 0, 0, Offsets(None, 0))
+        parts, many = (state, numbers, roots), jax.jit(jax.vmap(many, (form, 0, 0), (form, 0)))
 
-        def run():
-            return many(state, place, root)
+    def run():
+        return many(*parts)
 
     jax.block_until_ready(run())
     print("ready", flush=True)
