@@ -1,11 +1,11 @@
-"""Exact log Z and AIS as multiples of their bare matrix products, interleaved in one run: `python benchmarks/evaluation.py`.
+"""Exact log Z, AIS and parallel tempering as multiples of their bare matrix products: `python benchmarks/evaluation.py`.
+
+Both sides of a ratio take turns in one run.
 
 Prints one JSON object; ratios are medians over the rounds with the least and the largest beside them.
 """
 
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import popcd
+from popcd.benchmark import PAUSE, Size, environment, random_rows, updates
 from popcd.evaluation import ais
+from popcd.evaluation.tempered import temper
+from popcd.kernels.tempering import uniform_ladder
 
 ROUNDS = 7
-PAUSE = 0.15  # seconds: idle threads of NumPy's BLAS spin on for a while and would take a core from what is timed next
 
 
 def machine(n_visible: int, n_hidden: int) -> popcd.RBM:
@@ -82,14 +84,49 @@ def ais_step(n_visible: int = 784, n_hidden: int = 500, chains: int = 512, steps
     return compare(bare, lambda: ais.anneal(jax.random.key(0), rbm, jnp.asarray(start), betas, base))
 
 
-if __name__ == "__main__":
-    result = {
+def tempered_update(n_visible: int = 784, n_hidden: int = 500, batch: int = 50, temperatures: int = 10) -> dict[str, float]:
+    """An update of `pt` against two products of all replicas and four of the batch, in float32 NumPy."""
+    size, rng = Size(n_visible, n_hidden, batch), np.random.default_rng(0)
+    visible, hidden = (rng.random((batch, n), np.float32) for n in (n_visible, n_hidden))
+    all_visible, all_hidden = (np.tile(side, (temperatures, 1)) for side in (visible, hidden))
+    weights = rng.random((n_visible, n_hidden), np.float32)
+    train = updates(popcd.pt(temperatures), random_rows(size), size)
+
+    def bare() -> None:
+        for _ in range(20):
+            all_visible @ weights
+            all_hidden @ weights.T
+            for _ in range(2):
+                visible @ weights
+                visible.T @ hidden
+
+    return compare(bare, lambda: train(20))
+
+
+def tempered_samples(n_visible: int = 784, n_hidden: int = 500) -> dict[str, float]:
+    """Twenty sweeps of the ladders that `popcd.sample` runs against as many pairs of products in float32 NumPy."""
+    rbm, ladder = machine(n_visible, n_hidden), uniform_ladder(40)
+    visible, hidden = (np.ones((32 * len(ladder), n), np.float32) for n in (n_visible, n_hidden))
+    weights = np.asarray(rbm.weights, np.float32)
+
+    def bare() -> None:
+        for _ in range(20):
+            visible @ weights
+            hidden @ weights.T
+
+    return compare(bare, lambda: temper(jax.random.key(0), rbm, np.zeros(n_visible), ladder, 32, snapshots=1, spacing=10))
+
+
+def every_ratio() -> dict[str, dict[str, float]]:
+    return {
         "exact log Z, 784 x 16": exact_log_partition(),
-        "exact log Z, peak MB of a process by hidden units": {n: peak_megabytes(n) for n in (2, 12, 16, 20)},
         "AIS, 784 x 500, 512 chains, 20 steps": ais_step(steps=20),
         "AIS, 784 x 500, 512 chains, 100 steps": ais_step(steps=100),
-        "machine": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "versions": {"jax": jax.__version__, "numpy": np.__version__, "popcd": popcd.__version__},
+        "pt, 784 x 500, batch 50, 10 temperatures": tempered_update(),
+        "tempered samples, 784 x 500, 32 ladders of 40, 20 sweeps": tempered_samples(),
     }
-    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    peaks = {"exact log Z, peak MB of a process by hidden units": {n: peak_megabytes(n) for n in (2, 12, 16, 20)}}
+    print(json.dumps(every_ratio() | peaks | environment(), indent=2))
