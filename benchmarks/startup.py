@@ -1,7 +1,8 @@
 """How long popcd takes to start: `python benchmarks/startup.py` prints one JSON object, medians of new processes.
 
 "import" is `import popcd`, which must load no JAX; "names" is what the first use of a name then loads, JAX with it; "first
-update" is `popcd.train` with one update, compiled without programs that another process kept.
+update" is `popcd.train` with one update, compiled without programs that another process kept: seconds that passed, and
+seconds of processors, to which other work on the machine does not add.
 """
 
 import json
@@ -17,34 +18,35 @@ from popcd.benchmark import LARGEST, SIZES, Size, environment, random_rows
 PROCESSES = 3
 IMPORT = """
 import json, sys, time
-start = time.perf_counter()
+start, used = time.perf_counter(), time.process_time()
 import popcd
-imported = time.perf_counter()
-jax = "jax" in sys.modules
+passed, processors = time.perf_counter() - start, time.process_time() - used
+jax, start, used = "jax" in sys.modules, time.perf_counter(), time.process_time()
 popcd.train
-print(json.dumps({"import": imported - start, "names": time.perf_counter() - imported, "import loads JAX": jax}))
+print(json.dumps({
+    "import, passed": passed, "import, processors": processors, "import loads JAX": jax,
+    "names, passed": time.perf_counter() - start, "names, processors": time.process_time() - used,
+}))
 """
 UPDATE = """
 import json, sys, time, numpy as np, popcd
 rows = np.load(sys.argv[1])
 rbm = popcd.RBM.create(rows.shape[1], int(sys.argv[2]))
-start = time.perf_counter()
+start, used = time.perf_counter(), time.process_time()
 popcd.train(rbm, rows, popcd.BUILDER(), iterations=1, batch_size=int(sys.argv[3]))
-print(json.dumps(time.perf_counter() - start))
+print(json.dumps({"passed": time.perf_counter() - start, "processors": time.process_time() - used}))
 """
 
 
-def median(code: str, *arguments: str) -> dict | float:
-    """The median of what new processes print, one number or several by name."""
+def median(code: str, *arguments: str) -> dict[str, float]:
+    """The medians of what new processes print, numbers by name."""
     command, words = [sys.executable, "-c", code, *arguments], os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
     runs = [subprocess.run(command, env=words, capture_output=True, check=True) for _ in range(PROCESSES)]
     found = [json.loads(run.stdout) for run in runs]
-    if isinstance(found[0], dict):
-        return {name: float(np.median([one[name] for one in found])) for name in found[0]}
-    return float(np.median(found))
+    return {name: float(np.median([one[name] for one in found])) for name in found[0]}
 
 
-def first_updates(size: Size, path: str) -> dict[str, float]:
+def first_updates(size: Size, path: str) -> dict[str, dict[str, float]]:
     print(size, file=sys.stderr)
     np.save(path, random_rows(size, batches=2))
     words = path, str(size.hidden), str(size.batch)

@@ -13,11 +13,13 @@ from popcd.commands.progress import Progress, quiet
 def bench(rounds: int, silent: bool, as_json: bool) -> None:
     """Time one update of every estimator as a multiple of the five bare matrix products of CD-1, side by side.
 
-    Takes about two minutes on two cores. The largest size is timed in at most three rounds.
+    Takes about two minutes on two cores. The largest size is timed in at most three rounds. On a machine with other work to
+    do, give everything one thread: processor time is measured then, to which that work does not add.
 
     \b
-    Example:
+    Examples:
       popcd bench --json
+      NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 popcd bench
     """
     from popcd import benchmark
 
