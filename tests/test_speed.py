@@ -34,13 +34,18 @@ programs = pytest.mark.parametrize(
 
 
 @functools.cache
-def computations(name: str, visible: int) -> dict[str, list[str]]:
-    """The optimised program of training with 16 hidden units: the instructions of each computation."""
+def program(name: str, visible: int) -> jax.stages.Compiled:
+    """Training with 16 hidden units, optimised."""
     plan = Plan(ESTIMATORS[name], optax.sgd(0.1), BATCH[visible], centered=False)
     data, root = jnp.zeros((4 * plan.batch_size, visible), jnp.uint8), jax.random.key(0)
     state = init(root, popcd.RBM.create(visible, 16), data[: plan.n_starts], data.mean(axis=0), plan)
     numbers = np.zeros(10 * plan.batch_size, np.int32)
-    text = advance.lower(state, 10, numbers, data, root, plan).compile().as_text()
+    return advance.lower(state, 10, numbers, data, root, plan).compile()
+
+
+def computations(name: str, visible: int) -> dict[str, list[str]]:
+    """The instructions of each computation of the program."""
+    text = program(name, visible).as_text()
     found = re.findall(r"^(?:ENTRY )?%(\S+) \([^\n]*\{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE)
     return {title: lines.splitlines() for title, lines in found}
 
@@ -51,15 +56,15 @@ def operation(line: str) -> str:
 
 def loop(name: str, visible: int) -> tuple[list[str], list[list[str]]]:
     """The instructions of an update, and those of all computations that it calls, its own among them."""
-    program = computations(name, visible)
-    [training] = [line for lines in program.values() for line in lines if operation(line) == "while"]
+    found = computations(name, visible)
+    [training] = [line for lines in found.values() for line in lines if operation(line) == "while"]
     body = re.search(r"body=%([\w.-]+)", training)[1]
     inside, new = set(), {body}
     while new:
         inside |= new
-        called = (re.findall(r"(?:calls|to_apply)=%([\w.-]+)", line) for one in new for line in program[one])
+        called = (re.findall(r"(?:calls|to_apply)=%([\w.-]+)", line) for one in new for line in found[one])
         new = {one for names in called for one in names} - inside
-    return program[body], [program[one] for one in inside]
+    return found[body], [found[one] for one in inside]
 
 
 @programs
@@ -83,6 +88,12 @@ def test_an_update_sorts_nothing_and_gathers_its_batch_only(name, visible, kerne
     found = [operation(line) for lines in inside for line in lines]
     assert found.count("gather") == 1
     assert not {"sort", "scatter", "while"} & set(found)
+
+
+@programs
+def test_an_update_holds_a_few_buffers_of_the_size_of_its_batch(name, visible, kernels):
+    buffer = 4 * BATCH[visible] * (visible + 16)  # visible and hidden states in float32
+    assert program(name, visible).memory_analysis().temp_size_in_bytes <= 7 * buffer
 
 
 @pytest.mark.parametrize(("name", "pairs"), [("pop-cd", False), ("mixture", True)])
