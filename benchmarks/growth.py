@@ -1,10 +1,12 @@
 """How time and memory of an update grow with visible and hidden units, batch, k, temperatures and rows, two decades each.
 
-    python benchmarks/growth.py > growth.json      # about five minutes on two cores; the plot goes to docs/growth.png
+    NPROC=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/growth.py > growth.json
 
-Every point is a process of its own. Its memory is the peak of the process less that of one that imported JAX and made the same
-rows. Exponents are slopes of least squares in log-log, over all points and over the upper half of them. The fit of memory over
-all points of CD says how many copies of data, parameters and batch (visible and hidden states in float32) training holds.
+takes about five minutes; the plot goes to docs/growth.png. Without the variables all threads take part, and times are those
+that passed, to which other work on the machine adds. Every point is a process of its own. Its memory is the peak of the process
+less that of one that imported JAX and made the same rows. Exponents are slopes of least squares in log-log, over all points and
+over the upper half of them. The fit of memory over all points of CD says how many copies of data, parameters and batch (visible
+and hidden states in float32) training holds.
 """
 
 import argparse
@@ -94,13 +96,14 @@ def plot(sweeps: dict[str, dict]) -> None:
     for column, (name, found) in enumerate(sweeps.items()):
         above, below = axes[:, column]
         above.loglog(found["values"], found["microseconds"], "o-")
-        slopes = f"exponent {found['exponent']:.2f}, upper half {found['exponent of the upper half']:.2f}"
-        above.set_title(f"{LABELS.get(name, name)}\n{slopes}", fontsize=9)
-        below.loglog(found["values"], np.maximum(found["megabytes"], 1), "s-", color="tab:orange")
+        whole, upper = (round(found[name], 2) + 0.0 for name in ("exponent", "exponent of the upper half"))  # no -0.00
+        above.set_title(f"{LABELS.get(name, name)}\nexponent {whole:.2f}, upper half {upper:.2f}", fontsize=9)
+        below.semilogx(found["values"], found["megabytes"], "s-", color="tab:orange")
         below.set_xlabel(LABELS.get(name, name))
         above.grid(alpha=0.3), below.grid(alpha=0.3)
     axes[0, 0].set_ylabel("microseconds per update")
     axes[1, 0].set_ylabel("MB beyond JAX and the rows")
+    axes[1, 0].set_ylim(bottom=0)
     figure.savefig(PLOT, dpi=100)
 
 
