@@ -35,7 +35,7 @@ def worker(case: str, trials: int) -> None:
     from popcd.experiments.paper import BATCH, Algorithm
     from popcd.gradient import Offsets
     from popcd.rbm import RBM
-    from popcd.updates import Plan, TrainState, advance, init
+    from popcd.updates import Gathered, Plan, TrainState, advance, init
 
     problem, word, updates = CASES[case]
     batch, data = BATCH[problem], jnp.asarray(training_rows(problem))
@@ -47,7 +47,7 @@ def worker(case: str, trials: int) -> None:
         return start, jnp.asarray(line), root
 
     def many(state: TrainState, numbers, root):
-        return advance(state, updates, numbers, data, root, plan)
+        return advance(state, updates, Gathered(numbers, data), root, plan)
 
     if trials == 1:
         parts = trial(0)

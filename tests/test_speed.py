@@ -13,7 +13,7 @@ import optax
 import pytest
 
 import popcd
-from popcd.updates import Plan, advance, init
+from popcd.updates import Gathered, Plan, advance, init
 
 ESTIMATORS = {"cd": popcd.cd(), "pcd": popcd.pcd(), "pop-cd": popcd.pop_cd(), "mixture": popcd.pop_cd(proposal="mixture")}
 BATCH = {784: 500, 16: 32}
@@ -40,7 +40,7 @@ def program(name: str, visible: int) -> jax.stages.Compiled:
     data, root = jnp.zeros((4 * plan.batch_size, visible), jnp.uint8), jax.random.key(0)
     state = init(root, popcd.RBM.create(visible, 16), data[: plan.n_starts], data.mean(axis=0), plan)
     numbers = np.zeros(10 * plan.batch_size, np.int32)
-    return advance.lower(state, 10, numbers, data, root, plan).compile()
+    return advance.lower(state, 10, Gathered(numbers, data), root, plan).compile()
 
 
 def computations(name: str, visible: int) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ import reference
 from laws import ALPHA, pearson, wald
 from machines import MILD, SHAPES, WIDE, weaker
 from popcd.gradient import gradient
-from popcd.updates import Plan, advance, init
+from popcd.updates import Gathered, Plan, advance, init
 
 CHAINS = 96_000
 
@@ -205,7 +205,7 @@ def test_matrix_products_of_a_compiled_update(row, centered):
     plan = Plan(row.estimator, optax.sgd(0.1), batch_size=40, centered=centered)
     state = init(root, popcd.RBM.create(24, 12), data[: plan.n_starts], data.mean(axis=0), plan)
     numbers = np.zeros(400 + plan.n_further, np.int32)
-    text = advance.lower(state, 100, numbers, data, root, plan).compile().as_text()
+    text = advance.lower(state, 100, Gathered(numbers, data), root, plan).compile().as_text()
     assert len(re.findall(r"= \S+ (?:dot|custom-call)\(", text)) == row.products
 
 

@@ -97,9 +97,13 @@ def _chunk(
 ) -> tuple[Array, Array]:
     """Steps along `betas`, numbered from `first`; the new states and the sum of their log ratios."""
 
+    def pick(number: Array) -> Array:
+        # betas[number], by a sum: XLA would fetch the number for every unit that is drawn, and no longer draw many at once
+        return jnp.sum(jnp.where(jnp.arange(len(betas)) == number, betas, 0))
+
     def step(carry: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
         visible, total = carry
-        beta, next_beta = betas[number], betas[number + 1]
+        beta, next_beta = pick(number), pick(number + 1)
         logits = rbm.hidden_logits(visible)
         total = total + log_ratio(rbm, visible, logits, base_bias, beta, next_beta, small)
         return (transition(fold_in(key, first + number), rbm, logits, base_bias, next_beta), total), None
