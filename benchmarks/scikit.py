@@ -4,7 +4,8 @@
 
 Times are interleaved in one run, medians of ratios, every fit in a process of its own: "popcd" compiles, "popcd, kept" finds
 the program that an earlier process compiled and kept. Both classes get the same words: PCD-1, learning rate, batch of 10,
-epochs, float32 rows; "popcd, linear" lets the rate fall. Log-likelihoods are those of the last round's machines.
+epochs, float32 rows; "popcd, last machine" does not average over the last updates. Log-likelihoods are those of the last
+round's machines.
 """
 
 import argparse
@@ -33,7 +34,7 @@ KINDS = {
     "scikit-learn": ("sklearn.neural_network", ""),
     "popcd": ("popcd", ""),
     "popcd, kept": ("popcd", ""),
-    "popcd, linear": ("popcd", ', schedule="linear"'),
+    "popcd, last machine": ("popcd", ", average=False"),
 }
 
 

@@ -47,7 +47,7 @@ def main():
     print(f"{'logistic regression on pixels':<38}{plain.score(split[1], split[3]):>10.3f}")
     describe("sklearn BernoulliRBM", Original(**SETTINGS), split)
     describe("popcd BernoulliRBM", popcd.BernoulliRBM(**SETTINGS), split)
-    describe("popcd, schedule='linear'", popcd.BernoulliRBM(**SETTINGS, schedule="linear"), split)
+    describe("popcd, average=False", popcd.BernoulliRBM(**SETTINGS, average=False), split)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import itertools
 import pickle
 
 import numpy as np
-import optax
 import pandas as pd
 import pytest
 import scipy.sparse
@@ -180,15 +179,19 @@ def test_every_estimator_learns_by_name_or_object(word):
 
 
 def test_it_trains_what_the_library_trains():
-    settings = {"n_components": 5, "estimator": "cd", "k": 2, "batch_size": 8, "n_iter": 3, "random_state": 7}
-    rbm = BernoulliRBM(**settings).fit(STRIPES)
+    settings = {"n_components": 5, "estimator": "cd", "k": 2, "batch_size": 8, "n_iter": 5, "random_state": 7}
     seed = np.random.RandomState(7).randint(np.iinfo(np.int32).max)
-    start = popcd.RBM.create(16, 5, seed=seed, data=STRIPES)
-    run = popcd.train(start, STRIPES, popcd.cd(2), iterations=12, batch_size=8, learning_rate=0.1, seed=seed)
-    np.testing.assert_array_equal(rbm.components_, run.rbm.weights.T)
-    falling = optax.linear_schedule(0.1, 0.0, 12)
-    run = popcd.train(start, STRIPES, popcd.cd(2), iterations=12, batch_size=8, learning_rate=falling, seed=seed)
-    np.testing.assert_array_equal(BernoulliRBM(**settings, schedule="linear").fit(STRIPES).components_, run.rbm.weights.T)
+    start, words = popcd.RBM.create(16, 5, seed=seed, data=STRIPES), {"batch_size": 8, "learning_rate": 0.1, "seed": seed}
+    last, before = (popcd.train(start, STRIPES, popcd.cd(2), iterations=n, **words).rbm.weights.T for n in (20, 19))
+    np.testing.assert_array_equal(BernoulliRBM(**settings, average=False).fit(STRIPES).components_, last)
+    np.testing.assert_array_equal(BernoulliRBM(**settings).fit(STRIPES).components_, (last + before) / 2)  # a tenth of 20
+
+
+@pytest.mark.statistical
+def test_the_mean_machine_is_the_better_one(seed):
+    settings = {"n_components": 8, "batch_size": 8, "n_iter": 500, "random_state": seed, "learning_rate": 0.3}
+    mean, last = (BernoulliRBM(**settings, average=average).fit(STRIPES).score(STRIPES) for average in (True, False))
+    assert mean > last
 
 
 def test_partial_fit_goes_on_where_fit_and_pickling_left_off():
@@ -288,7 +291,6 @@ def test_draws_follow_the_seed(fitted):
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
         ({"n_iter": -1}, "n_iter must be a whole number of at least 0"),
         ({"learning_rate": -1.0}, "learning_rate must be a finite number"),
-        ({"schedule": "cosine"}, "unknown schedule 'cosine': expected one of constant, linear"),
         ({"estimator": "sml"}, "unknown estimator 'sml': expected one of cd, pcd"),
         ({"estimator": "exact", "k": 3}, "estimator 'exact' has no k"),
         ({"estimator": "cd", "n_chains": 3}, "estimator 'cd' has no n_chains"),

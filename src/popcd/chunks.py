@@ -225,5 +225,5 @@ class _EssWatch:
                 f"{sizes / updates:.1f} of them) up to update {step}, so the gradient rests on a few. What helps: "
                 "pop_cd(proposal='mixture'), more particles (n_particles), or pcd() and pt(), which need no weights.",
                 LowESSWarning,
-                stacklevel=5,
+                stacklevel=6,
             )

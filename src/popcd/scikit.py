@@ -15,8 +15,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from popcd.checks import non_negative, one_of, positive_int
-from popcd.chunks import Training, ascent, prepared, scheduled
+from popcd.checks import non_negative, positive_int
+from popcd.chunks import Training, ascent, prepared
 from popcd.estimators import Estimator
 from popcd.evaluation.bracket import BASE_MARGIN
 from popcd.evaluation.pseudo import pseudo_rows
@@ -50,8 +50,8 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     k : Gibbs sweeps per update of cd, pcd and pop-cd.
     n_chains : chains of pcd, ladders of pt, particles of pop-cd; None takes `batch_size`, for pop-cd the rows of an update.
     centered : centred gradients.
-    schedule : "constant" is what scikit-learn does, and what `partial_fit` does in any case; "linear" lets the learning rate
-        of `fit` fall to zero, which takes the noise of the last updates out of the machine.
+    average : `fit` ends with the mean machine over the last tenth of the updates, which takes the noise of a constant
+        learning rate out of it; False keeps the last machine, as scikit-learn does.
 
     `fit`, `partial_fit`, `transform`, `gibbs` and `reconstruct` take values from 0 to 1 as probabilities of the units, where
     scikit-learn does. Likelihoods are those of binary rows.
@@ -93,7 +93,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         k: int = 1,
         n_chains: int | None = None,
         centered: bool = False,
-        schedule: str = "constant",
+        average: bool = True,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -105,7 +105,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.k = k
         self.n_chains = n_chains
         self.centered = centered
-        self.schedule = schedule
+        self.average = average
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a new machine on X, samples x features; y is ignored."""
@@ -113,14 +113,14 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rows = checked_rows(X)
         epoch = math.ceil(len(rows) / positive_int("batch_size", self.batch_size))
         iterations = epoch * positive_int("n_iter", self.n_iter, least=0)
-        schedule = one_of("schedule", self.schedule, ("constant", "linear"))
-        rate = scheduled(schedule, non_negative("learning_rate", self.learning_rate), iterations)
+        rate = non_negative("learning_rate", self.learning_rate)
         training, beginning = self._begun(rows, min(self.batch_size, len(rows)), rate)
         history, last = {}, training.first
         if iterations:
             interval = epoch * (1 if self.verbose else math.ceil(_LEAST_UPDATES / epoch))
-            run = climb(training, iterations, interval, self._telling(rows[:_SHOWN_ROWS]))
-            history, last = run.history, run.state
+            tail = iterations // 10 if self.average else 0
+            run = climb(training, iterations, interval, self._telling(rows[:_SHOWN_ROWS]), tail=tail)
+            history, last = run.history, run.state._replace(rbm=run.rbm)
         self.__dict__.update(beginning, history_=history)  # nothing is set before training has ended
         self._keep(last, rows, X.dtype)
         return self

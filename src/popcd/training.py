@@ -1,14 +1,15 @@
 """Training: gradient ascent on the mean log-likelihood in compiled chunks of updates."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 import optax
 from jax.typing import ArrayLike
 
 from popcd.checks import binary_matrix, positive_int
-from popcd.chunks import CHUNK, Means, Run, Training, TrainingDivergedError, prepare
+from popcd.chunks import CHUNK, Chunk, Means, Run, Training, TrainingDivergedError, prepare
 from popcd.devices import device_mesh, on_host
 from popcd.estimators import Estimator
 from popcd.evaluation.exact import exact_log_partition, log_unnormalised
@@ -16,6 +17,7 @@ from popcd.rbm import RBM
 from popcd.updates import TrainState
 
 _EVALUATED_UNITS = 20
+_AVERAGED = 32
 
 
 def train(
@@ -99,20 +101,41 @@ def climb(
     interval: int,
     evaluate: Callable[[RBM], Mapping[str, float]],
     resume: TrainState | None = None,
+    tail: int = 0,
 ) -> Run:
-    """Updates up to `iterations`, with a row of history every `interval` of them."""
-    chunks = training.chunks(iterations, (interval,), resume)
+    """Updates up to `iterations`, with a row of history every `interval` of them.
+
+    The machine of the run is the last one, or the mean of those at about 32 places in the last `tail` updates (Polyak and
+    Juditsky 1992): noise that a constant learning rate leaves in the last one is averaged out.
+    """
     history: dict[str, list[Any]] = {"step": []}
-    means = Means()
+    means, total, n = Means(), None, 0
     try:
-        for chunk in chunks:
+        for chunk in _chunks(training, iterations, interval, resume, tail):
             means.add(chunk)
+            if chunk.stop > iterations - tail:
+                machine = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), on_host(chunk.state.rbm))
+                total, n = machine if total is None else jax.tree.map(np.add, total, machine), n + 1
             if chunk.stop % interval == 0 or chunk.stop == iterations:
                 for name, value in {"step": chunk.stop, **means.take(), **evaluate(on_host(chunk.state.rbm))}.items():
                     history.setdefault(name, []).append(value)
     except TrainingDivergedError as error:
         raise TrainingDivergedError(error.step, Run(on_host(error.run.rbm), _arrays(history), error.run.state)) from None
-    return Run(on_host(chunk.state.rbm), _arrays(history), chunk.state)
+    last = on_host(chunk.state.rbm)
+    mean = last if total is None else jax.tree.map(lambda leaf: (leaf / n).astype(last.dtype), total)
+    return Run(mean, _arrays(history), chunk.state)
+
+
+def _chunks(training: Training, iterations: int, interval: int, resume: TrainState | None, tail: int) -> Iterator[Chunk]:
+    """Chunks of updates; those of the last `tail` are shorter, so that there are machines to average."""
+    state, stops = resume, [interval]
+    if tail:
+        if iterations - tail > (0 if state is None else int(state.step)):
+            for chunk in training.chunks(iterations - tail, stops, state):
+                state = chunk.state
+                yield chunk
+        stops.append(max(1, tail // _AVERAGED))
+    yield from training.chunks(iterations, stops, state)
 
 
 def _evaluation(
