@@ -187,7 +187,6 @@ def test_it_trains_what_the_library_trains():
     np.testing.assert_array_equal(BernoulliRBM(**settings).fit(STRIPES).components_, (last + before) / 2)  # a tenth of 20
 
 
-@pytest.mark.statistical
 def test_the_mean_machine_is_the_better_one(seed):
     settings = {"n_components": 8, "batch_size": 8, "n_iter": 500, "random_state": seed, "learning_rate": 0.3}
     mean, last = (BernoulliRBM(**settings, average=average).fit(STRIPES).score(STRIPES) for average in (True, False))
