@@ -1,4 +1,4 @@
-"""Weak scaling: particles per second of one process against two or more, each with one thread on a core of its own.
+"""Weak scaling: particles per second of one process against two or more, each computing with one thread.
 
     python benchmarks/scaling.py [--visible 784] [--hidden 500] [--batch 500] [--processes 2] [--rounds 3]
 
@@ -20,7 +20,6 @@ ALONE = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX
 WORKER = """
 import os, sys, time
 number, n, port, visible, hidden, batch = map(int, sys.argv[1:7])
-os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[number]])
 import numpy as np, popcd
 import popcd.runs.distributed as distributed
 if n > 1:
