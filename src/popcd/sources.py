@@ -75,7 +75,8 @@ class Resident(Source):
 
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool):
         super().__init__(rows, rows.mean(axis=0, dtype=np.float64), _NUMBERS // plan.batch_size, plan, seed, shuffle)
-        self._data, self._starts = jnp.asarray(rows), rows[self._first]
+        # The rows are a checked copy that nobody else writes to, so the device may use their memory
+        self._data, self._starts = jax.device_put(rows), rows[self._first]
 
     def _first_rows(self) -> np.ndarray:
         return self._starts
