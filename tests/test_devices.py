@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+from jax.sharding import AxisType
 
 import popcd
 from popcd.devices import check_sizes, device_mesh, on_host
@@ -140,3 +142,10 @@ def test_devices_that_are_not_there_are_named():
 def test_what_lies_on_one_device_stays_there():
     rbm = popcd.RBM.create(4, 2)
     assert on_host(rbm).weights is rbm.weights
+
+
+@pytest.mark.parametrize("name", ["pcd", "pop-cd, 128 particles", "mixture"])
+def test_a_mesh_of_one_device_changes_nothing(name, one_device):
+    mesh = jax.make_mesh((1, 1), ("particles", "hidden"), axis_types=(AxisType.Auto,) * 2)
+    for part, value in trained(name, mesh).items():
+        np.testing.assert_array_equal(value, one_device[name][part])
