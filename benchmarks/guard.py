@@ -11,7 +11,9 @@ import os
 import sys
 from pathlib import Path
 
-os.environ |= {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before NumPy and JAX read them
+from popcd.processor import ONE_THREAD
+
+os.environ |= ONE_THREAD  # before NumPy and JAX read them
 
 from popcd import cd, pop_cd
 from popcd.benchmark import SIZES, bare_products, interleaved, random_rows, ratios, updates

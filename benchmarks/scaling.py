@@ -16,7 +16,8 @@ import sys
 
 import numpy as np
 
-ALONE = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+from popcd.processor import ONE_THREAD
+
 WORKER = """
 import os, sys, time
 number, n, port, visible, hidden, batch = map(int, sys.argv[1:7])
@@ -50,7 +51,7 @@ def rate(n: int, words: argparse.Namespace, estimator: str) -> float:
     started = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, str(number), *sizes, estimator],
-            env=os.environ | ALONE,
+            env=os.environ | ONE_THREAD | {"JAX_PLATFORMS": "cpu"},
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -13,6 +13,8 @@ import time
 
 import numpy as np
 
+from popcd.processor import ONE_THREAD
+
 ROUNDS = 5
 CASES = {
     "bars-and-stripes, CD-1": ("bars-and-stripes", "cd", 2_000),
@@ -21,7 +23,6 @@ CASES = {
     "artificial-modes, PT": ("artificial-modes", "pt", 20),
     "mnist, 16 hidden, CD-1": ("mnist", "cd", 50),
 }
-ONE_THREAD = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def worker(case: str, trials: int) -> None:

@@ -9,7 +9,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -17,10 +16,11 @@ import numpy as np
 
 from popcd.chunks import prepare
 from popcd.estimators import Estimator, cd, exact, pcd, pop_cd, pt
+from popcd.processor import processor_line
 from popcd.rbm import RBM
 
-ONE_THREAD = os.environ.get("NPROC") == os.environ.get("OPENBLAS_NUM_THREADS") == os.environ.get("OMP_NUM_THREADS") == "1"
-clock = time.process_time if ONE_THREAD else time.perf_counter
+_ALONE = all(os.environ.get(name) == "1" for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"))
+clock = time.process_time if _ALONE else time.perf_counter
 PAUSE = 0.1  # seconds: idle threads of NumPy's BLAS spin on for a while and would take a core from what is timed next
 _SECONDS = 0.15  # that each side runs, at least
 _MOST_UPDATES = 5_000
@@ -135,21 +135,12 @@ def environment(*further: str) -> dict[str, Any]:
     """The machine, and versions of what was measured; `further` packages may be named."""
     names = ("popcd", "jax", "jaxlib", "numpy", *further)
     return {
-        "cpu": _processor(),
+        "cpu": processor_line("model name") or platform.machine(),
         "cores": os.cpu_count(),
-        "time": "of the processor, one thread" if ONE_THREAD else "that passed, all threads",
+        "time": "of the processor, one thread" if _ALONE else "that passed, all threads",
         "device": str(jax.devices()[0]),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in names},
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
 
 
 def table(result: dict[str, Any]) -> str:

@@ -169,16 +169,6 @@ def ascent(
     return optax.chain(optax.add_decayed_weights(weight_decay, mask=weights_only), rule)
 
 
-@functools.lru_cache
-def scheduled(word: str, learning_rate: float, iterations: int) -> float | optax.Schedule:
-    """A rate that stays ("constant") or falls to zero at the last update ("linear", "cosine"); cached as `ascent` is."""
-    if word == "linear":
-        return optax.linear_schedule(learning_rate, 0.0, iterations)
-    if word == "cosine":
-        return optax.cosine_decay_schedule(learning_rate, iterations)
-    return learning_rate
-
-
 def _resumed(given: TrainState, fresh: TrainState, iterations: int) -> TrainState:
     """The state to resume from, if it has the form of a state of this run and updates are left."""
     form, expected = ((jax.tree.structure(state), [leaf.shape for leaf in jax.tree.leaves(state)]) for state in (given, fresh))

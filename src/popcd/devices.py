@@ -64,16 +64,15 @@ def check_sizes(mesh: Mesh, n_hidden: int, batch_size: int, n_starts: int | None
         raise ValueError(f"{n_hidden} hidden units cannot be divided into hidden_shards={parts} equal parts")
 
 
-def assembled(mesh: Mesh, shape: tuple[int, ...], spec: PartitionSpec, part: Callable[[Any], np.ndarray]) -> Array:
-    """An array over all devices; `part(index)` gives what this process's devices need of it."""
-    return jax.make_array_from_callback(shape, NamedSharding(mesh, spec), part)
-
-
 def placed(value: np.ndarray | Array, like: Any) -> Array:
     """A value that every process has, laid out as `like` is."""
     sharding = getattr(like, "sharding", None)
     if not isinstance(sharding, NamedSharding):
         return jax.numpy.asarray(value)
+    return _divided(value, sharding)
+
+
+def _divided(value: np.ndarray | Array, sharding: NamedSharding) -> Array:
     whole = np.asarray(value)
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
 
@@ -100,15 +99,13 @@ def on_host(tree: Any) -> Any:
 
 def spread(rows: Array) -> Array:
     """Rows over the devices of the mesh in use, or over as many of this process as they can be divided between, in pairs."""
-    mesh = jax.sharding.get_mesh()
-    n, every = mesh.size, jax.local_devices()
+    mesh, every = jax.sharding.get_mesh(), jax.local_devices()
     if mesh.empty:
         n = max((d for d in range(1, len(every) + 1) if len(rows) % (2 * d) == 0), default=1)
         mesh = jax.make_mesh((n,), (PARTICLES,), axis_types=(AxisType.Auto,), devices=every[:n])
-    if n == 1 or len(rows) % (2 * n):
+    if mesh.size == 1 or len(rows) % (2 * mesh.shape[PARTICLES]):
         return rows
-    whole = np.asarray(rows)
-    return assembled(mesh, whole.shape, PartitionSpec(PARTICLES), lambda index: whole[index])
+    return _divided(rows, NamedSharding(mesh, PartitionSpec(PARTICLES)))
 
 
 def beside(tree: Any, rows: Array) -> Any:

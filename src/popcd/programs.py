@@ -6,6 +6,8 @@ import platform
 import sys
 from pathlib import Path
 
+from popcd.processor import processor_line
+
 _LEAST_SECONDS = 0.1  # what compiles faster is not worth a file
 
 
@@ -16,9 +18,10 @@ def keep_compiled_programs() -> None:
     """
     if os.environ.get("JAX_COMPILATION_CACHE_DIR") is not None:
         return
+    processor = f"{platform.machine()} {processor_line('flags', 'Features')}"  # with the instructions that it has
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        folder = home / "popcd" / "programs" / hashlib.sha256(_processor().encode()).hexdigest()[:16]
+        folder = home / "popcd" / "programs" / hashlib.sha256(processor.encode()).hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # not writable; nobody's home
         return
@@ -31,12 +34,3 @@ def keep_compiled_programs() -> None:
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
-
-
-def _processor() -> str:
-    """What a compiled program depends on: the architecture, and the instructions that Linux says this processor has."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    return "\n".join([platform.machine(), *(line for line in lines if line.startswith(("flags", "Features")))][:2])

@@ -30,8 +30,9 @@ from popcd.training import climb
 from popcd.updates import TrainState
 
 _SHOWN_ROWS, _LEAST_UPDATES = 1_000, 100
-keep_compiled_programs()  # users of scikit-learn fit small machines in many short processes
 _SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
+
+keep_compiled_programs()  # users of scikit-learn fit small machines in many short processes
 
 
 class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

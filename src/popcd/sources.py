@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from popcd.checks import binary_matrix, column_means
-from popcd.devices import PARTICLES, assembled, using
+from popcd.devices import PARTICLES, using
 from popcd.epochs import Epochs
 from popcd.rbm import RBM
 from popcd.updates import Gathered, Plan, TrainState, Window, advance, init
@@ -106,6 +106,8 @@ class Streamed(Source):
 class Spread(Source):
     """Batches over the devices of a mesh; each process reads the rows of its own devices."""
 
+    mesh: Mesh
+
     def __init__(self, rows: np.ndarray, plan: Plan, seed: int, shuffle: bool, mesh: Mesh):
         window = _SPREAD_BLOCK // (max(plan.batch_size, plan.n_starts) * rows.shape[1])
         super().__init__(rows, column_means("data", rows), window, plan, seed, shuffle)
@@ -123,14 +125,13 @@ class Spread(Source):
 
     def _assembled(self, numbers: np.ndarray, updates: int) -> Array:
         """The rows of these numbers, updates x rows, and zeros up to `updates`: one shape, one compiled program."""
-        assert self.mesh is not None
         shape = (updates, numbers.shape[1], self._rows.shape[1])
 
         def part(index: Any) -> np.ndarray:
             found = np.asarray(self._rows[numbers[:, index[1]]])
             return np.concatenate([found, np.zeros((updates - len(found), *found.shape[1:]), found.dtype)])
 
-        return assembled(self.mesh, shape, PartitionSpec(None, PARTICLES), part)
+        return jax.make_array_from_callback(shape, NamedSharding(self.mesh, PartitionSpec(None, PARTICLES)), part)
 
 
 def source(rows: np.ndarray, plan: Plan, seed: int, shuffle: bool, mesh: Mesh | None = None) -> Source:

@@ -1,6 +1,8 @@
 """`popcd diagnose`."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +71,15 @@ def diagnose(
         population.refuse(particles, out, batch_size, repeats, asked)
         if particles is not None:
             with Progress("diagnosing", len(asked), silent) as bar:
-                curves = population.measure(rbm, rows, asked, particles, repeats, seed, bar)
+                measure = partial(population.measure, sizes=particles, repeats=repeats)
+                curves = _each(rbm, rows, asked, bar, measure, seed)
             files = population.draw(curves, f"{model} on {data}, {rbm.n_visible} x {rbm.n_hidden}", out)
             found = {"model": str(model), "data": data, "estimators": curves, "files": files}
             print_result(found, as_json, population.table)
             return
         batch_size = min(batch_size or 500, len(rows))
         with Progress("diagnosing", len(asked) + 1, silent) as bar:
-            measured = _measure(rbm, rows, asked, batch_size, repeats, seed, bar)
+            measured = _each(rbm, rows, asked, bar, partial(_measure, batch_size=batch_size, repeats=repeats), seed)
             mixing, information = _model(rbm, seed)
             bar.at(len(asked) + 1, "done")
     from popcd.advice import recommendation
@@ -115,27 +118,28 @@ def _asked(rbm: Any, estimator: str | None, k: int | None, proposal: str | None)
     return found
 
 
-def _measure(rbm: Any, rows: Any, asked: Any, batch_size: int, repeats: int, seed: int, bar: Progress) -> list[dict[str, Any]]:
-    from popcd import gradient_error
+def _each(rbm: Any, rows: Any, asked: Any, bar: Progress, measure: Callable[..., dict[str, Any]], seed: int) -> list[Any]:
+    """What `measure` finds of every estimator, held against one true gradient."""
     from popcd.evaluation import true_gradient
 
     bar.at(0, "the true gradient")
     truth = true_gradient(rbm, rows, seed=seed)
     found = []
     for number, (about, estimator) in enumerate(asked):
-        error = gradient_error(
-            rbm,
-            rows,
-            estimator,
-            batch_size=batch_size,
-            repeats=repeats,
-            seed=seed,
-            truth=truth,
-            progress=lambda done, of, number=number: bar.at(number + done / of),  # type: ignore[misc]
-        )
-        found.append(about | {"ess_share": error.ess / batch_size} | asdict(error))
-        bar.at(number + 1, about["label"])
+
+        def progress(done: int, of: int, number: int = number) -> None:
+            bar.at(number + done / of)
+
+        found.append(measure(rbm, rows, about, estimator, truth=truth, seed=seed, progress=progress))
+        bar.at(number + 1, found[-1]["label"])
     return found
+
+
+def _measure(rbm: Any, rows: Any, about: dict[str, Any], estimator: Any, **options: Any) -> dict[str, Any]:
+    from popcd import gradient_error
+
+    error = gradient_error(rbm, rows, estimator, **options)
+    return about | {"ess_share": error.ess / options["batch_size"]} | asdict(error)
 
 
 def _model(rbm: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from popcd.commands.progress import Progress
-
 MIXTURE = 500  # particles of a mixture: the same at every size, so that a curve is that of one estimator
 _LEAST_REPEATS = 8
 
@@ -60,34 +58,19 @@ def refuse(sizes: Sequence[int] | None, out: Path | None, batch_size: int | None
             )
 
 
-def measure(rbm: Any, rows: Any, asked: Any, sizes: Sequence[int], repeats: int, seed: int, bar: Progress) -> list[Any]:
-    """One row per estimator: a row for every size in it, and the exponents with what they say."""
+def measure(rbm: Any, rows: Any, about: dict[str, Any], estimator: Any, **options: Any) -> dict[str, Any]:
+    """The row of an estimator: a row for every size in it, and the exponents with what they say."""
     import popcd
-    from popcd.evaluation import population_error, true_gradient
+    from popcd.evaluation import population_error
 
-    bar.at(0, "the true gradient")
-    truth = true_gradient(rbm, rows, seed=seed)
-    found = []
-    for number, (about, estimator) in enumerate(asked):
-        if about["proposal"] == "mixture":
-            estimator = popcd.pop_cd(about["k"], proposal="mixture", mixture_size=MIXTURE)
-            about = about | {"label": f"{about['label']} of {MIXTURE}", "mixture_size": MIXTURE}
-        error = population_error(
-            rbm,
-            rows,
-            estimator,
-            sizes=sizes,
-            repeats=repeats,
-            seed=seed,
-            truth=truth,
-            progress=lambda done, of, number=number: bar.at(number + done / of),  # type: ignore[misc]
-        )
-        by_size = zip(error.sizes, error.errors, strict=True)
-        rows_of = [{"particles": n, "ess_share": e.ess / n, "above_noise": e.above_noise} | asdict(e) for n, e in by_size]
-        slopes = {"variance_slope": _slope(error.variance_slope), "bias_slope": _slope(error.bias_slope)}
-        found.append(about | {"sizes": rows_of} | slopes)
-        bar.at(number + 1, about["label"])
-    return found
+    if about["proposal"] == "mixture":
+        estimator = popcd.pop_cd(about["k"], proposal="mixture", mixture_size=MIXTURE)
+        about = about | {"label": f"{about['label']} of {MIXTURE}", "mixture_size": MIXTURE}
+    error = population_error(rbm, rows, estimator, **options)
+    by_size = zip(error.sizes, error.errors, strict=True)
+    sizes = [{"particles": n, "ess_share": e.ess / n, "above_noise": e.above_noise} | asdict(e) for n, e in by_size]
+    slopes = {"variance_slope": _slope(error.variance_slope), "bias_slope": _slope(error.bias_slope)}
+    return about | {"sizes": sizes} | slopes
 
 
 def _slope(slope: Any) -> dict[str, Any] | None:

@@ -16,14 +16,9 @@ from typing import Any
 
 from popcd.experiments.paper import Specification
 from popcd.experiments.store import Job, Store
+from popcd.processor import ONE_THREAD
 
-_ONE_THREAD = {
-    "NPROC": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "JAX_PLATFORMS": "cpu",
-}
+_WORKER = ONE_THREAD | {"JAX_PLATFORMS": "cpu"}
 _POLL = 0.2
 
 
@@ -68,7 +63,7 @@ def run(jobs: Sequence[Job], store: Store, processes: int, hear: Callable[[Event
         return
     context = multiprocessing.get_context("spawn")
     events: Any = context.Queue()
-    with _environment(_ONE_THREAD):
+    with _environment(_WORKER):
         workers = [
             context.Process(target=_worker, args=(list(jobs), store, events, os.getpid()), daemon=True)
             for _ in range(processes)

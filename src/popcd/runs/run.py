@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import optax
 from jax.sharding import Mesh
 
 import popcd
 import popcd.io as io
 import popcd.runs.checkpoint as checkpoint
 import popcd.runs.distributed as distributed
-from popcd.chunks import Chunk, Means, Training, prepare, scheduled
+from popcd.chunks import Chunk, Means, Training, prepare
 from popcd.datasets import Dataset, fingerprint, load
 from popcd.devices import on_host, placed
 from popcd.estimators import BUILDERS, Estimator
@@ -43,6 +44,15 @@ class Event(NamedTuple):
 def build_estimator(config: Configuration) -> Estimator:
     """The estimator that a configuration names."""
     return BUILDERS[config.estimator](**config.estimator_settings)
+
+
+def learning_rate(config: Configuration) -> float | optax.Schedule:
+    """A number, or a schedule that falls to zero at the last update."""
+    if config.schedule == "linear":
+        return optax.linear_schedule(config.learning_rate, 0.0, config.iterations)
+    if config.schedule == "cosine":
+        return optax.cosine_decay_schedule(config.learning_rate, config.iterations)
+    return config.learning_rate
 
 
 def load_data(config: Configuration) -> Dataset:
@@ -175,7 +185,7 @@ def _prepared(config: Configuration, data: Dataset, mesh: Mesh | None) -> Traini
         data.train,
         build_estimator(config),
         batch_size=config.batch_size,
-        learning_rate=scheduled(config.schedule, config.learning_rate, config.iterations),
+        learning_rate=learning_rate(config),
         weight_decay=config.weight_decay,
         centered=config.centered,
         seed=config.seed,
