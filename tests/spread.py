@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 import popcd
 import popcd.runs.distributed as distributed
 from popcd.chunks import prepare
-from popcd.devices import device_mesh, on_host, using
+from popcd.devices import device_mesh, on_host, spread, using
 from popcd.evaluation.ais import anneal, base_samples, linear_schedule
 from popcd.updates import advance
 
@@ -67,6 +68,15 @@ def annealed(mesh: Mesh | None) -> np.ndarray:
         return anneal(jax.random.key(1), rbm, start, linear_schedule(STEPS), base)
 
 
+def places(mesh: Mesh) -> dict[str, int]:
+    """Over how many devices chains and ladders lie."""
+    training = prepare(popcd.RBM.create(VISIBLE, HIDDEN), rows(), popcd.pcd(), batch_size=BATCH, mesh=mesh)
+    chains = {"begun": training.first, "trained": training.rows.advance(training.first, 2)[0]}
+    found = {name: state.estimator.visible for name, state in chains.items()}
+    found |= {f"{n} rows": spread(jnp.zeros((n, VISIBLE))) for n in (BATCH, 12)}
+    return {name: len({str(shard.index) for shard in array.addressable_shards}) for name, array in found.items()}
+
+
 def collectives(name: str, mesh: Mesh) -> list[tuple[str, list[int]]]:
     """The operations between devices in the compiled loop of updates, with the sizes of what they move."""
     start = popcd.RBM.create(VISIBLE, HIDDEN)
@@ -106,7 +116,7 @@ def main() -> None:
         np.savez(words.out, **result)
     if not words.coordinator:
         found = {name: collectives(name, every["8 1"]) for name in ESTIMATORS}
-        words.out.with_suffix(".json").write_text(json.dumps(found))
+        words.out.with_suffix(".json").write_text(json.dumps({"sent": found, "places": places(every["8 1"])}))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_ais_on_many_devices_gives_the_numbers_of_one(label, simulated, one_devi
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_an_update_sends_one_gradient_and_scalars(name, simulated):
-    found = simulated[1][name]
+    found = simulated[1]["sent"][name]
     parameters = [VISIBLE * HIDDEN, VISIBLE, HIDDEN]
     gradients = [sizes for operation, sizes in found if operation == "all-reduce" and max(sizes) > 4]
     assert [sizes[:3] for sizes in gradients] == [parameters]
@@ -87,6 +87,10 @@ def test_an_update_sends_one_gradient_and_scalars(name, simulated):
     assert {operation for operation, _ in others} <= (
         {"all-reduce", "all-gather"} if name == "leave-one-out" else {"all-reduce"}
     )
+
+
+def test_chains_lie_on_all_devices_that_divide_them_in_pairs(simulated):
+    assert simulated[1]["places"] == {"begun": 8, "trained": 8, "64 rows": 8, "12 rows": 6}
 
 
 @pytest.mark.parametrize("n", [2, 4])
