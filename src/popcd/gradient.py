@@ -12,6 +12,8 @@ from popcd.devices import shards
 from popcd.particles import Particles
 from popcd.rbm import RBM, unchecked
 
+_NARROW = 4  # so many times more rows than hidden units: what turning the result costs is then little beside the product
+
 
 def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
     """Estimate of the gradient of the mean log-likelihood of `batch`, in the shape of an RBM (uphill).
@@ -54,10 +56,17 @@ def weighted_statistics(weights: Array, visible: Array, hidden: Array) -> RBM:
     weights = weights[:, None]
     weighted_hidden = weights * hidden
     return unchecked(
-        weights=visible.T @ weighted_hidden,
+        weights=_product(visible, weighted_hidden),
         visible_bias=(weights * visible).sum(axis=0),
         hidden_bias=weighted_hidden.sum(axis=0),
     )
+
+
+def _product(visible: Array, hidden: Array) -> Array:
+    """`visible.T @ hidden`. Few columns of many rows take XLA twice as long as few rows, which are then turned once."""
+    if hidden.shape[1] <= visible.shape[1] and _NARROW * hidden.shape[1] < len(hidden):
+        return jax.lax.optimization_barrier(hidden.T @ visible).T  # without the barrier XLA turns the product itself back
+    return visible.T @ hidden
 
 
 def _together(rows: Array, particles: Array) -> Array:

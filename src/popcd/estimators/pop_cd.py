@@ -17,14 +17,19 @@ from popcd.checks import one_of, positive_int
 from popcd.estimators.estimator import Estimator, start_at, stateless
 from popcd.kernels.gibbs import sweep, sweeps
 from popcd.particles import Particles, leave_one_out
-from popcd.rbm import RBM, softplus
+from popcd.rbm import RBM, softplus_sum
 
 _BLOCK = 4096  # proposals of a mixture that are in memory together
 
 
 def single_log_weights(rbm: RBM, visible: Array, hidden: Array) -> Array:
-    """`log p~(v) - log p(v | h)`: the proposal is the conditional that drew v."""
-    return -rbm.free_energy(visible) - rbm.log_prob_visible(visible, hidden)
+    """`log p~(v) - log p(v | h)`: the proposal is the conditional that drew v.
+
+    With x = v'W + c and y = Wh + b it is `sum_j softplus(x_j) + sum_i softplus(y_i) - v'Wh`, and `v'Wh = (x - c)'h`.
+    """
+    logits = rbm.hidden_logits(visible)
+    coupling = jnp.sum((logits - rbm.hidden_bias[None, :]) * hidden, axis=-1)
+    return softplus_sum(logits) + softplus_sum(rbm.visible_logits(hidden)) - coupling
 
 
 def joint_log_weights(rbm: RBM, start: Array, hidden: Array) -> Array:
@@ -50,7 +55,7 @@ def _log_sums(visible: Array, logits: Array) -> Array:
     def log_sum(block: Array, log_norm: Array) -> Array:
         return jax.nn.logsumexp(jnp.einsum("gvi,ghi->gvh", visible, block) - log_norm[:, None, :], axis=-1)
 
-    log_norms = jnp.sum(softplus(logits), axis=-1)
+    log_norms = softplus_sum(logits)
     groups, size, n_visible = logits.shape
     if size <= _BLOCK:
         return log_sum(logits, log_norms)
