@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from popcd.checks import column_means, positive_int, real_array, training_matrix
 from popcd.prng import host_generator
 
-_FACTORS = 16  # of a product whose logarithm is taken once
+_FACTORS, _MANY = 16, 96  # factors that share a logarithm, where there are so many of them
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
 
@@ -31,7 +31,7 @@ def softplus_sum(x: Array) -> Array:
     >>> print(softplus_sum(jnp.zeros(1000)) / 1000)  # log 2
     0.6931472
     """
-    if x.shape[-1] < _FACTORS**2:
+    if x.shape[-1] < _MANY:
         return jnp.sum(softplus(x), axis=-1)
     fill = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % _FACTORS)]
     groups = jnp.pad(x, fill, constant_values=-jnp.inf).reshape(*x.shape[:-1], _FACTORS, -1)
