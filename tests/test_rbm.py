@@ -6,6 +6,7 @@ import pytest
 import popcd
 import reference
 from machines import SHAPES, WIDE
+from popcd.rbm import softplus_sum
 
 both = pytest.mark.parametrize("rbm", SHAPES, ids=["5x3", "3x5"])
 pytestmark = pytest.mark.usefixtures("float64")
@@ -61,6 +62,23 @@ def test_states_of_any_rank_and_dtype():
 def test_softplus_survives_huge_logits():
     huge = popcd.RBM(weights=np.full((2, 1), 1000.0), visible_bias=np.zeros(2), hidden_bias=np.zeros(1))
     np.testing.assert_allclose(huge.free_energy(np.array([[0, 0], [1, 1]])), [-np.log(2), -2000], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 95, 97, 128, 784, 1000])  # alone, few, a prime, and many that share logarithms
+def test_sums_of_softplus_are_exact_to_rounding(n, dtype):
+    x = (30 * np.random.default_rng(n).standard_normal((3, 5, n))).astype(dtype)
+    x[0, 0], x[0, 1], x[0, 2] = 1000, -1000, 0
+    true = np.logaddexp(0, x.astype(np.longdouble)).sum(axis=-1)
+    # each of n factors is off by a few roundings, and so is each addition, of 96 terms or of a quarter of them at most
+    rounding = np.finfo(dtype).eps * (4 * n + max(96, n / 4) * true)
+    assert (abs(np.asarray(softplus_sum(x)) - true) <= rounding).all()
+
+
+@pytest.mark.parametrize("n", [5, 784])
+def test_the_derivative_of_a_sum_of_softplus_is_the_sigmoid(n):
+    x = 3 * np.random.default_rng(n).standard_normal((2, n))
+    np.testing.assert_allclose(jax.vmap(jax.grad(softplus_sum))(x), jax.nn.sigmoid(x), rtol=1e-12)
 
 
 def test_paper_start_is_uniform_with_biases_included():
