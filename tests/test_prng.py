@@ -15,6 +15,22 @@ def test_bits_equal_those_of_jax(seed, shape):
     np.testing.assert_array_equal(jax.jit(prng.bits, static_argnums=1)(key, shape), jax.random.bits(key, shape))
 
 
+@pytest.mark.parametrize("number", [0, 1, 12345, 2**31, 2**32 - 1, np.int64(5), np.uint8(255)])
+def test_the_key_of_a_seed_is_that_of_jax(number):
+    assert jnp.array_equal(jax.random.key_data(prng.root_key(number)), jax.random.key_data(jax.random.key(number)))
+
+
+def test_seeds_that_differ_beyond_32_bits_have_keys_of_their_own():
+    keys = [prng.root_key(number) for number in (5, 5 + 2**32, 5 + 2**33, 2**64 - 1)]
+    assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == 4
+
+
+def test_bits_do_not_depend_on_the_generator_that_jax_uses_by_default():
+    expected = prng.bits(prng.stream(prng.root_key(3), "chain"), (5,))
+    with jax.default_prng_impl("rbg"):
+        assert jnp.array_equal(prng.bits(prng.stream(prng.root_key(3), "chain"), (5,)), expected)
+
+
 @pytest.mark.parametrize("number", [0, 1, 12345, 2**31, 2**32 - 1])
 def test_fold_in_equals_that_of_jax(seed, number):
     key = jax.random.key(seed)

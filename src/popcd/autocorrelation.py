@@ -17,7 +17,7 @@ from jax import Array
 
 from popcd.checks import instance_of, positive_int
 from popcd.kernels.gibbs import sweep
-from popcd.prng import fold_in, stream
+from popcd.prng import fold_in, root_key, stream
 from popcd.rbm import RBM
 from popcd.sampling import sample
 
@@ -60,7 +60,7 @@ def mixing(rbm: RBM, *, n_chains: int = 64, sweeps: int = 2_000, seed: int = 0) 
     drawn = sample(rbm, max(n_chains, _SAMPLES), seed).astype(np.float32)
     directions = np.linalg.svd(drawn - drawn.mean(axis=0), full_matrices=False)[2][:_COMPONENTS].T
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    key, start = stream(jax.random.key(seed), "mixing"), jnp.asarray(drawn[-n_chains:], rbm.dtype)
+    key, start = stream(root_key(seed), "mixing"), jnp.asarray(drawn[-n_chains:], rbm.dtype)
     features = np.asarray(_features(key, start, rbm, jnp.asarray(directions, rbm.dtype), sweeps), np.float64)
     found = [_time(features[..., i]) for i in range(features.shape[-1])]
     tau, stderr, reached = max(found)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from popcd.processor import processor_line
 
-_LEAST_SECONDS = 0.1  # what compiles faster is not worth a file
+_LEAST_SECONDS = 0.02  # what compiles faster is not worth a file
 
 
 def keep_compiled_programs() -> None:

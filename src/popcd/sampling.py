@@ -14,7 +14,7 @@ from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.evaluation.tempered import temper
 from popcd.kernels.gibbs import sweeps as gibbs_sweeps
 from popcd.kernels.tempering import uniform_ladder
-from popcd.prng import bernoulli, fold_in, stream
+from popcd.prng import bernoulli, fold_in, root_key, stream
 from popcd.rbm import RBM
 
 LADDERS = 32
@@ -60,7 +60,7 @@ def sample(
 
 def sample_pairs(rbm: RBM, n: int, seed: int, exact: bool = True) -> tuple[Array, Array]:
     """Visible and hidden states drawn together, n x visible and n x hidden; tempered ones with ladders as the faster axis."""
-    key = stream(jax.random.key(seed), "sample")
+    key = stream(root_key(seed), "sample")
     if exact and min(rbm.n_visible, rbm.n_hidden) <= AUTO_UNITS:
         states, are_visible = exact_draws(rbm, n, seed)
         given = jnp.asarray(states, rbm.dtype)
@@ -76,7 +76,7 @@ def sample_pairs(rbm: RBM, n: int, seed: int, exact: bool = True) -> tuple[Array
 
 
 def _gibbs(rbm: RBM, n: int, seed: int, start: Any, sweeps: int) -> np.ndarray:
-    key = stream(jax.random.key(seed), "gibbs")
+    key = stream(root_key(seed), "gibbs")
     if start is None:
         first = bernoulli(fold_in(key, 0), jnp.zeros((n, rbm.n_visible), rbm.dtype))
     else:
@@ -120,7 +120,7 @@ def complete(rbm: RBM, partial: Any, *, sweeps: int = _LEAST_SWEEPS, seed: int =
     missing = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, bool)
     known = binary_matrix("partial (where it is not NaN)", np.where(missing, 0, rows), rbm.n_visible)
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    key = stream(jax.random.key(seed), "complete")
+    key = stream(root_key(seed), "complete")
     first = bernoulli(fold_in(key, 0), jnp.zeros(known.shape, rbm.dtype))
     clamped = jnp.where(missing, first, known.astype(rbm.dtype))
     drawn = _completed(fold_in(key, 1), clamped, jnp.asarray(missing), rbm, positive_int("sweeps", sweeps))

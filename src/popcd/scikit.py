@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
@@ -22,6 +21,7 @@ from popcd.evaluation.bracket import BASE_MARGIN
 from popcd.evaluation.pseudo import pseudo_rows
 from popcd.fitting import FLOATS, chain_states, checked_rows, continued, dense, drawn_seed, named_estimator, plain_state
 from popcd.kernels.gibbs import sweep
+from popcd.prng import root_key
 from popcd.programs import keep_compiled_programs
 from popcd.rbm import RBM, mean_logits, start_from_means
 from popcd.sampling import sample
@@ -167,7 +167,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         v = validate_data(self, v, accept_sparse="csr", dtype=FLOATS, reset=False)
         start = jnp.asarray(dense(v), jnp.float32)
-        return np.asarray(sweep(jax.random.key(drawn_seed(self.random_state_)), start, self.rbm_)[0] > 0)
+        return np.asarray(sweep(root_key(drawn_seed(self.random_state_)), start, self.rbm_)[0] > 0)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draws of the machine, samples x features: exact up to 20 units on the smaller side, tempered beyond."""

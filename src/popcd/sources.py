@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from popcd.checks import binary_matrix, column_means
 from popcd.devices import PARTICLES, using
 from popcd.epochs import Epochs
+from popcd.prng import root_key
 from popcd.rbm import RBM
 from popcd.updates import Gathered, Plan, TrainState, Window, advance, init
 
@@ -32,7 +33,7 @@ class Source:
     mesh: Mesh | None = None
 
     def __init__(self, rows: np.ndarray, means: np.ndarray, window: int, plan: Plan, seed: int, shuffle: bool):
-        self._plan, self._root, self._epochs = plan, jax.random.key(seed), Epochs(seed, len(rows), shuffle)
+        self._plan, self._root, self._epochs = plan, root_key(seed), Epochs(seed, len(rows), shuffle)
         self._means, self._first = means, self._epochs.rows(0, plan.n_starts)
         self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
 

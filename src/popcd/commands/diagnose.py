@@ -143,15 +143,15 @@ def _measure(rbm: Any, rows: Any, about: dict[str, Any], estimator: Any, **optio
 
 
 def _model(rbm: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    import jax
     import numpy as np
 
     from popcd import information, mixing
     from popcd.evaluation.tempered import temper
     from popcd.kernels.tempering import uniform_ladder
+    from popcd.prng import root_key
 
     chains = asdict(mixing(rbm, seed=seed))
-    ladders = temper(jax.random.key(seed), rbm, np.zeros(rbm.n_visible), uniform_ladder(10), 32, 10, 20)
+    ladders = temper(root_key(seed), rbm, np.zeros(rbm.n_visible), uniform_ladder(10), 32, 10, 20)
     chains["swap_rates"] = ladders.swap_rates.tolist()
     chains["least_swap_rate"] = float(ladders.swap_rates.min())
     return chains, asdict(information(rbm, seed=seed))

@@ -20,7 +20,7 @@ from popcd.estimators import Estimator
 from popcd.evaluation.ais import Progress
 from popcd.evaluation.true_gradient import TrueGradient, true_gradient
 from popcd.gradient import gradient
-from popcd.prng import bits, fold_in, stream
+from popcd.prng import bits, fold_in, root_key, stream
 from popcd.rbm import RBM
 
 GROUPS = 20
@@ -103,7 +103,7 @@ def gradient_error(
 
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
     centre = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), known.gradient)
-    root, on_device = stream(jax.random.key(seed), "gradient_error"), jnp.asarray(rows)
+    root, on_device = stream(root_key(seed), "gradient_error"), jnp.asarray(rows)
     first_rows = _draw(stream(root, "init"), len(rows), estimator.n_starts or batch_size)
     state = estimator.init(stream(root, "init"), rbm, on_device[first_rows])
     chunk = min(_CHUNK, -(-repeats // GROUPS))

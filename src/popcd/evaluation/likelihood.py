@@ -2,7 +2,6 @@
 
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from popcd.checks import binary_matrix, instance_of, one_of, positive_int, real_array
@@ -10,7 +9,7 @@ from popcd.evaluation.ais import Progress, check_schedule, schedule_2008
 from popcd.evaluation.bracket import Effort, bracketed_log_partition
 from popcd.evaluation.estimate import Estimate
 from popcd.evaluation.exact import exact_log_partition, in_float64, log_unnormalised
-from popcd.prng import stream
+from popcd.prng import root_key, stream
 from popcd.rbm import RBM
 
 Method = Literal["auto", "exact", "ais"]
@@ -80,7 +79,7 @@ def log_partition(
     if method == "exact" or (method == "auto" and min(rbm.n_visible, rbm.n_hidden) <= AUTO_UNITS):
         value = exact_log_partition(rbm)
         return Estimate(value, 0.0, value, value, "exact", None)
-    return bracketed_log_partition(stream(jax.random.key(seed), "log_partition"), rbm, rows, base, effort, progress)
+    return bracketed_log_partition(stream(root_key(seed), "log_partition"), rbm, rows, base, effort, progress)
 
 
 def log_likelihood(rbm: RBM, data: Any, method: Method = "auto", **options: Any) -> Estimate:

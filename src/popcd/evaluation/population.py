@@ -25,7 +25,7 @@ from popcd.evaluation.gradient_error import GROUPS, GradientError, Groups, as_tr
 from popcd.evaluation.power_law import Slope, fit_slope
 from popcd.evaluation.true_gradient import TrueGradient, true_gradient
 from popcd.gradient import weighted_statistics
-from popcd.prng import fold_in, stream
+from popcd.prng import fold_in, root_key, stream
 from popcd.rbm import RBM
 
 _BLOCK = 10_000  # particles in memory at a time
@@ -108,7 +108,7 @@ def population_error(
     # Data moments less the true gradient are the model's moments: what the weighted mean over particles should be
     target = jax.tree.map(lambda a, b: jnp.asarray(a - b, rbm.dtype), data_moments(rbm, rows), known.gradient)
     rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    root, on_device = stream(jax.random.key(seed), "population"), jnp.asarray(rows)
+    root, on_device = stream(root_key(seed), "population"), jnp.asarray(rows)
     counts = [max(_LEAST_REPEATS, repeats * sizes[0] // size) for size in sizes]
     done, in_all, errors = 0, sum(n * size for n, size in zip(counts, sizes, strict=True)), []
     for size, n in zip(sizes, counts, strict=True):
@@ -131,7 +131,7 @@ def _unit(estimator: Estimator, rbm: RBM, rows: Any, sizes: Sequence[int]) -> in
     settings = dict(estimator.settings)
     if not sizes or sizes[-1] >= 2**31:
         raise ValueError(f"sizes must name at least one number of particles, each below 2**31, got {sizes}")
-    if jax.tree.leaves(jax.eval_shape(estimator.init, jax.random.key(0), rbm, rows)) or not estimator.sampled:
+    if jax.tree.leaves(jax.eval_shape(estimator.init, root_key(0), rbm, rows)) or not estimator.sampled:
         raise ValueError(f"{estimator} has no population that starts at data: expected cd or pop_cd; see gradient_error")
     if estimator.n_starts is not None:
         raise ValueError(f"{estimator} has a size of its own: leave n_particles out, sizes says how many")

@@ -13,7 +13,7 @@ from popcd.evaluation.bracket import base_rate
 from popcd.evaluation.exact import data_moments, exact_gradient
 from popcd.evaluation.likelihood import AUTO_UNITS
 from popcd.evaluation.tempered import tempered_moments
-from popcd.prng import stream
+from popcd.prng import root_key, stream
 from popcd.rbm import RBM
 
 
@@ -63,7 +63,7 @@ def true_gradient(
     n_ladders, sweeps = positive_int("n_ladders", n_ladders), positive_int("sweeps", sweeps)
     if min(rbm.n_visible, rbm.n_hidden) <= AUTO_UNITS:
         return TrueGradient(exact_gradient(rbm, rows), "exact")
-    key = stream(jax.random.key(seed), "truth")
+    key = stream(root_key(seed), "truth")
     model, noise, swap_rate = tempered_moments(key, rbm, base_rate(rows), n_temperatures, n_ladders, sweeps)
     means = data_moments(rbm, rows)
     found = RBM(*(a - b for a, b in zip(jax.tree.leaves(means), jax.tree.leaves(model), strict=True)))
