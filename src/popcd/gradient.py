@@ -12,7 +12,8 @@ from popcd.devices import shards
 from popcd.particles import Particles
 from popcd.rbm import RBM, unchecked
 
-_NARROW = 4  # so many times more rows than hidden units: what turning the result costs is then little beside the product
+_NARROW = 4  # so many times more rows than hidden units: turning the product's result costs little then
+_FEW = 256  # visible units up to which turning them costs less than a product of columns
 
 
 def gradient(rbm: RBM, batch: ArrayLike, particles: Particles) -> RBM:
@@ -63,9 +64,12 @@ def weighted_statistics(weights: Array, visible: Array, hidden: Array) -> RBM:
 
 
 def _product(visible: Array, hidden: Array) -> Array:
-    """`visible.T @ hidden`. Few columns of many rows take XLA twice as long as few rows, which are then turned once."""
+    """`visible.T @ hidden`, in the order that XLA computes fastest on a processor (docs/speed.md)."""
+    turned = jax.lax.optimization_barrier  # XLA would move the transposition into the product
     if hidden.shape[1] <= visible.shape[1] and _NARROW * hidden.shape[1] < len(hidden):
-        return jax.lax.optimization_barrier(hidden.T @ visible).T  # without the barrier XLA turns the product itself back
+        return turned(hidden.T @ visible).T
+    if visible.shape[1] <= _FEW:
+        return turned(visible.T) @ hidden
     return visible.T @ hidden
 
 
