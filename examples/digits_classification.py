@@ -3,23 +3,22 @@
     python examples/digits_classification.py
 
 The data are scikit-learn's digits with copies shifted by a pixel in each direction. Both machines get the settings of that
-example; a third line lets ours use what scikit-learn's lacks. The log-likelihood is that of the test digits, binarised, under a
-machine with the same settings that was trained on binarised digits.
+example. Accuracies are means over twenty seeds with their standard deviation; the time is that of the first fit, and the
+log-likelihood that of the test digits, binarised, under a machine with the same settings that was trained on binarised digits.
 """
 
 import time
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import BernoulliRBM as Original
-from sklearn.pipeline import make_pipeline
 
 import popcd
 
-SETTINGS = {"n_components": 100, "learning_rate": 0.06, "n_iter": 10, "random_state": 0}
+SETTINGS = {"n_components": 100, "learning_rate": 0.06, "n_iter": 10}
+SEEDS = 20
 
 
 def shifted_digits():
@@ -28,26 +27,30 @@ def shifted_digits():
     return np.concatenate(copies).reshape(-1, 64) / 16, np.tile(digits.target, 5)
 
 
-def describe(name, rbm, split):
+def describe(name, kind, split, **further):
     train, test, labels, test_labels = split
-    start = time.perf_counter()
-    rbm.fit(train)
-    seconds = time.perf_counter() - start
-    classifier = make_pipeline(rbm, LogisticRegression(C=6000, solver="newton-cg", tol=1e-3)).fit(train, labels)
-    accuracy = classifier.score(test, test_labels)
-    likelihood = popcd.log_likelihood(popcd.load(clone(rbm).fit(train > 0.5)), test > 0.5)
-    bracket = f"{likelihood.lower:.2f} to {likelihood.upper:.2f}"
-    print(f"{name:<38}{accuracy:>10.3f}{seconds:>10.2f}{likelihood.value:>12.2f}   {bracket}")
+    accuracies, seconds = [], []
+    for seed in range(SEEDS):
+        rbm = kind(**SETTINGS, **further, random_state=seed)
+        start = time.perf_counter()
+        rbm.fit(train)
+        seconds.append(time.perf_counter() - start)
+        classifier = LogisticRegression(C=6000, solver="newton-cg", tol=1e-3).fit(rbm.transform(train), labels)
+        accuracies.append(classifier.score(rbm.transform(test), test_labels))
+    binary = popcd.load(kind(**SETTINGS, **further, random_state=0).fit(train > 0.5))
+    found = popcd.log_likelihood(binary, test > 0.5)
+    accuracy = f"{np.mean(accuracies):.3f} ({np.std(accuracies, ddof=1):.3f})"
+    print(f"{name:<31}{accuracy:>17}{seconds[0]:>10.2f}{found.value:>12.2f}   {found.lower:.2f} to {found.upper:.2f}")
 
 
 def main():
     split = train_test_split(*shifted_digits(), test_size=0.2, random_state=0)
     plain = LogisticRegression(C=100, max_iter=1000).fit(split[0], split[2])
-    print(f"{'':<38}{'accuracy':>10}{'fit, s':>10}{'test log p':>12}   bracket")
-    print(f"{'logistic regression on pixels':<38}{plain.score(split[1], split[3]):>10.3f}")
-    describe("sklearn BernoulliRBM", Original(**SETTINGS), split)
-    describe("popcd BernoulliRBM", popcd.BernoulliRBM(**SETTINGS), split)
-    describe("popcd, average=False", popcd.BernoulliRBM(**SETTINGS, average=False), split)
+    print(f"{'':<31}{'accuracy':>17}{'fit, s':>10}{'test log p':>12}   bracket")
+    print(f"{'logistic regression on pixels':<31}{plain.score(split[1], split[3]):>9.3f}")
+    describe("sklearn BernoulliRBM", Original, split)
+    describe("popcd BernoulliRBM", popcd.BernoulliRBM, split)
+    describe("popcd, average=False", popcd.BernoulliRBM, split, average=False)
 
 
 if __name__ == "__main__":
