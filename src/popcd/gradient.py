@@ -65,11 +65,10 @@ def weighted_statistics(weights: Array, visible: Array, hidden: Array) -> RBM:
 
 def _product(visible: Array, hidden: Array) -> Array:
     """`visible.T @ hidden`, in the order that XLA computes fastest on a processor (docs/speed.md)."""
-    turned = jax.lax.optimization_barrier  # XLA would move the transposition into the product
     if hidden.shape[1] <= visible.shape[1] and _NARROW * hidden.shape[1] < len(hidden):
-        return turned(hidden.T @ visible).T
+        return jax.lax.optimization_barrier(hidden.T @ visible).T  # without the barrier XLA turns the product back
     if visible.shape[1] <= _FEW:
-        return turned(visible.T) @ hidden
+        return jax.lax.optimization_barrier(visible.T) @ hidden
     return visible.T @ hidden
 
 

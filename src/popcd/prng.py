@@ -47,7 +47,8 @@ def root_key(seed: int) -> Array:
     >>> bool(root_key(7) == jax.random.key(7))
     True
     """
-    return jax.random.wrap_key_data(np.array([int(seed) >> 32 & _WORD, int(seed) & _WORD], np.uint32), impl=_KIND)
+    words = np.array([int(seed) >> 32 & _WORD, int(seed) & _WORD], np.uint32)
+    return jax.random.wrap_key_data(jnp.asarray(words), impl=_KIND)
 
 
 def fold_in(key: Array, number: int | np.uint32 | Array) -> Array:
