@@ -48,7 +48,7 @@ def root_key(seed: int) -> Array:
     True
     """
     words = np.array([int(seed) >> 32 & _WORD, int(seed) & _WORD], np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(words), impl=_KIND)
+    return jax.random.wrap_key_data(jax.device_put(words), impl=_KIND)
 
 
 def fold_in(key: Array, number: int | np.uint32 | Array) -> Array:
