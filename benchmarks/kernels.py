@@ -55,7 +55,7 @@ def main():
     times = {name: found for name, found in times.items() if len(found) >= n and name in shapes}
     each = {name: float(np.median(found)) * len(found) / n for name, found in times.items()}
     total = sum(each.values())
-    print(f"{words.estimator}, {size}: kernels of {total:,.1f} us in all")
+    print(f"{words.estimator}, {size}: {len(each)} kernels of {total:,.1f} us in all")
     for name, microseconds in sorted(each.items(), key=lambda pair: -pair[1]):
         if microseconds >= total / 100:
             print(f"{microseconds:10.1f}  {name:32} {shapes[name]}")

@@ -102,3 +102,20 @@ def test_only_mixtures_meet_every_particle_with_every_other(name, visible, pairs
     n = BATCH[visible]
     _, inside = loop(name, visible)
     assert any(re.search(rf"\b{n}(?:,1)?,{n}\b", line) for lines in inside for line in lines) == pairs
+
+
+@pytest.mark.parametrize("name", ["cd", "pop-cd"])
+def test_the_gradients_product_is_computed_in_the_fast_order(name):
+    """Hidden units first where they are few, and never a product of columns: XLA turns either back where a barrier is gone."""
+    products = {
+        visible: [line for lines in loop(name, visible)[1] for line in lines if operation(line) == "dot"] for visible in BATCH
+    }
+    assert any("= f32[16,784]" in line for line in products[784])
+    assert not any("lhs_contracting_dims={0}" in line for line in products[16])
+
+
+def test_weights_of_particles_take_no_logarithm_per_visible_unit():
+    _, inside = loop("pop-cd", 784)
+    taken = [line for lines in inside for line in lines if operation(line).startswith("log")]
+    assert any("[500,49]" in line for line in taken)
+    assert not any("[500,784]" in line for line in taken)

@@ -39,7 +39,7 @@ def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
 
 
 def root_key(seed: int) -> Array:
-    """The key of a seed (uint64), where all streams of a run begin; up to 2**32 it equals `jax.random.key`.
+    """The key of a seed (uint64), where all streams of a run begin; below 2**32 it equals `jax.random.key`.
 
     Made on the host: what `jax.random.key` compiles would be a tenth of a first fit.
 

@@ -41,7 +41,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     Parameters
     ----------
     n_components : hidden units.
-    learning_rate : of plain gradient ascent on the mean log-likelihood, at the beginning.
+    learning_rate : of plain gradient ascent on the mean log-likelihood.
     batch_size : rows per update; batches are full and rows are shuffled for every epoch.
     n_iter : epochs, each of `ceil(rows / batch_size)` updates.
     verbose : prints a line per epoch where it is not 0, as scikit-learn does, from at most 1,000 rows.
@@ -114,8 +114,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         rows = checked_rows(X)
         epoch = math.ceil(len(rows) / positive_int("batch_size", self.batch_size))
         iterations = epoch * positive_int("n_iter", self.n_iter, least=0)
-        rate = non_negative("learning_rate", self.learning_rate)
-        training, beginning = self._begun(rows, min(self.batch_size, len(rows)), rate)
+        training, beginning = self._begun(rows, min(self.batch_size, len(rows)))
         history, last = {}, training.first
         if iterations:
             interval = epoch * (1 if self.verbose else math.ceil(_LEAST_UPDATES / epoch))
@@ -130,12 +129,12 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """One update with all of X as its batch; chains go on from call to call. y is ignored."""
         first = not hasattr(self, "components_")
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=first)
-        rows, rate = checked_rows(X), non_negative("learning_rate", self.learning_rate)
+        rows = checked_rows(X)
         if first:
-            training, beginning = self._begun(rows, len(rows), rate)
+            training, beginning = self._begun(rows, len(rows))
             beginning["history_"], dtype = {}, X.dtype
         else:
-            training, dtype = self._training(self.rbm_, rows, len(rows), rate, self._training_seed), self.components_.dtype
+            training, dtype = self._training(self.rbm_, rows, len(rows), self._training_seed), self.components_.dtype
             training = training._replace(first=continued(training.first, self._state, training.estimator))
             beginning = {"binary_": self.binary_ and rows.dtype == np.uint8}
         state = next(training.chunks(int(training.first.step) + 1)).state
@@ -201,17 +200,18 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _begun(self, rows: np.ndarray, batch_size: int, rate: Any) -> tuple[Training, dict[str, Any]]:
+    def _begun(self, rows: np.ndarray, batch_size: int) -> tuple[Training, dict[str, Any]]:
         """The training of a new machine, and the attributes that begin with it."""
         n_hidden, chance = positive_int("n_components", self.n_components), check_random_state(self.random_state)
         seed, means = drawn_seed(chance), rows.mean(axis=0, dtype=np.float64)
-        training = self._training(start_from_means(means, n_hidden, seed), rows, batch_size, rate, seed)
+        training = self._training(start_from_means(means, n_hidden, seed), rows, batch_size, seed)
         beginning = {"random_state_": chance, "_training_seed": seed, "_n_features_out": n_hidden}
         return training, beginning | {"binary_": rows.dtype == np.uint8, "_base_bias": mean_logits(means, BASE_MARGIN)}
 
-    def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, rate: Any, seed: int) -> Training:
+    def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, seed: int) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
-        return prepared(rbm, rows, estimator, ascent(None, rate, 0.0), batch_size, bool(self.centered), seed)
+        rule = ascent(None, non_negative("learning_rate", self.learning_rate), 0.0)
+        return prepared(rbm, rows, estimator, rule, batch_size, bool(self.centered), seed)
 
     def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:
         """After every epoch: scikit-learn's line, where it is asked for."""
