@@ -125,9 +125,10 @@ def prepared(
     centered: bool,
     seed: int,
     mesh: Mesh | None = None,
+    brief: bool = False,
 ) -> Training:
     """As `prepare`, of rows that were checked; they may be grey, from 0 to 1, and then stand for means of units."""
-    rows = source(matrix, Plan(estimator, rule, batch_size, centered), seed, batch_size < len(matrix), mesh)
+    rows = source(matrix, Plan(estimator, rule, batch_size, centered, brief), seed, batch_size < len(matrix), mesh)
     return Training(rows, rows.begin(rbm), estimator)
 
 

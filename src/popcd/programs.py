@@ -1,14 +1,19 @@
-"""Compiled programs that outlive a process: the next one that needs them starts sooner."""
+"""What shortens the way to the first result: compiled programs that outlive a process, and programs that compile sooner."""
 
+import contextlib
+import gc
 import hashlib
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from popcd.processor import processor_line
 
 _LEAST_SECONDS = 0.02  # what compiles faster is not worth a file
+_SOONER = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 
 def keep_compiled_programs() -> None:
@@ -34,3 +39,40 @@ def keep_compiled_programs() -> None:
     if jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_SECONDS)
+
+
+class CompiledSooner:
+    """A function under `jax.jit` that compiles in about half the time, to a program that is up to a tenth slower.
+
+    XLA's older emitters make its kernels, and LLVM optimises them less. Where XLA no longer knows these words, it compiles as ever.
+    """
+
+    def __init__(self, function: Callable[..., Any], **words: Any):
+        import jax
+
+        self._plain = jax.jit(function, **words)
+        self._program = jax.jit(function, compiler_options=dict(_SOONER), **words)
+
+    def __call__(self, *arguments: Any) -> Any:
+        import jax
+
+        try:
+            return self._program(*arguments)
+        except jax.errors.JaxRuntimeError as error:
+            if self._program is self._plain or "compile option" not in str(error):
+                raise
+            self._program = self._plain
+        return self._program(*arguments)
+
+
+@contextlib.contextmanager
+def collecting_new_objects_only() -> Iterator[None]:
+    """Python's collector leaves alone what is there already: tracing would have it go through all modules ever loaded."""
+    if gc.get_freeze_count():  # whoever froze objects wants them to stay so
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -22,7 +22,7 @@ from popcd.evaluation.pseudo import pseudo_rows
 from popcd.fitting import FLOATS, chain_states, checked_rows, continued, dense, drawn_seed, named_estimator, plain_state
 from popcd.kernels.gibbs import sweep
 from popcd.prng import root_key
-from popcd.programs import keep_compiled_programs
+from popcd.programs import collecting_new_objects_only, keep_compiled_programs
 from popcd.rbm import RBM, mean_logits, start_from_means
 from popcd.sampling import sample
 from popcd.scores import ScoreMixin
@@ -30,6 +30,7 @@ from popcd.training import climb
 from popcd.updates import TrainState
 
 _SHOWN_ROWS, _LEAST_UPDATES = 1_000, 100
+_BRIEF = 2.5e9  # products in `v W` over all updates; up to so many, slower updates cost less than compiling longer
 _SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
 
 keep_compiled_programs()  # users of scikit-learn fit small machines in many short processes
@@ -108,13 +109,14 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.centered = centered
         self.average = average
 
+    @collecting_new_objects_only()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a new machine on X, samples x features; y is ignored."""
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
         rows = checked_rows(X)
         epoch = math.ceil(len(rows) / positive_int("batch_size", self.batch_size))
         iterations = epoch * positive_int("n_iter", self.n_iter, least=0)
-        training, beginning = self._begun(rows, min(self.batch_size, len(rows)))
+        training, beginning = self._begun(rows, min(self.batch_size, len(rows)), iterations)
         history, last = {}, training.first
         if iterations:
             interval = epoch * (1 if self.verbose else math.ceil(_LEAST_UPDATES / epoch))
@@ -131,10 +133,10 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=first)
         rows = checked_rows(X)
         if first:
-            training, beginning = self._begun(rows, len(rows))
+            training, beginning = self._begun(rows, len(rows), 1)
             beginning["history_"], dtype = {}, X.dtype
         else:
-            training, dtype = self._training(self.rbm_, rows, len(rows), self._training_seed), self.components_.dtype
+            training, dtype = self._training(self.rbm_, rows, len(rows), 1, self._training_seed), self.components_.dtype
             training = training._replace(first=continued(training.first, self._state, training.estimator))
             beginning = {"binary_": self.binary_ and rows.dtype == np.uint8}
         state = next(training.chunks(int(training.first.step) + 1)).state
@@ -200,18 +202,19 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _begun(self, rows: np.ndarray, batch_size: int) -> tuple[Training, dict[str, Any]]:
+    def _begun(self, rows: np.ndarray, batch_size: int, updates: int) -> tuple[Training, dict[str, Any]]:
         """The training of a new machine, and the attributes that begin with it."""
         n_hidden, chance = positive_int("n_components", self.n_components), check_random_state(self.random_state)
         seed, means = drawn_seed(chance), rows.mean(axis=0, dtype=np.float64)
-        training = self._training(start_from_means(means, n_hidden, seed), rows, batch_size, seed)
+        training = self._training(start_from_means(means, n_hidden, seed), rows, batch_size, updates, seed)
         beginning = {"random_state_": chance, "_training_seed": seed, "_n_features_out": n_hidden}
         return training, beginning | {"binary_": rows.dtype == np.uint8, "_base_bias": mean_logits(means, BASE_MARGIN)}
 
-    def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, seed: int) -> Training:
+    def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, updates: int, seed: int) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
         rule = ascent(None, non_negative("learning_rate", self.learning_rate), 0.0)
-        return prepared(rbm, rows, estimator, rule, batch_size, bool(self.centered), seed)
+        brief = updates * batch_size * rbm.n_visible * rbm.n_hidden <= _BRIEF
+        return prepared(rbm, rows, estimator, rule, batch_size, bool(self.centered), seed, brief=brief)
 
     def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:
         """After every epoch: scikit-learn's line, where it is asked for."""

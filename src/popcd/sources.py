@@ -17,7 +17,7 @@ from popcd.devices import PARTICLES, using
 from popcd.epochs import Epochs
 from popcd.prng import root_key
 from popcd.rbm import RBM
-from popcd.updates import Gathered, Plan, TrainState, Window, advance, init
+from popcd.updates import Gathered, Plan, TrainState, Window, advance, advance_briefly, init
 
 _BLOCK, _SPREAD_BLOCK, _NUMBERS, _LONGEST = (
     1 << 26,
@@ -48,12 +48,12 @@ class Source:
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         """Updates until step `stop`, and the sums of what was measured on the way."""
-        totals = dict[str, np.ndarray]()
+        program, totals = advance_briefly if self._plan.brief else advance, dict[str, np.ndarray]()
         while (start := int(state.step)) < stop:
             end = min(start + self._window, stop)
             batches = self._read(start, end)
             with using(self.mesh):
-                state, sums = advance(state, end, batches, self._root, self._plan)
+                state, sums = program(state, end, batches, self._root, self._plan)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
 

@@ -14,6 +14,7 @@ from popcd.devices import HIDDEN, PARTICLES, constrained
 from popcd.estimators import Estimator
 from popcd.gradient import Offsets, from_centred, gradient, to_centred
 from popcd.prng import fold_in, stream
+from popcd.programs import CompiledSooner
 from popcd.rbm import RBM
 
 _SLIDING = 0.01  # how fast the hidden offsets of centring follow the hidden means (Melchior et al. 2016)
@@ -36,6 +37,7 @@ class Plan(NamedTuple):
     optimizer: optax.GradientTransformation
     batch_size: int
     centered: bool
+    brief: bool = False  # so few updates that compiling them sooner saves more than faster ones would
 
     @property
     def n_starts(self) -> int:
@@ -115,6 +117,9 @@ def advance(
     measured = jax.eval_shape(update, state)[1]
     totals = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured)
     return jax.lax.fori_loop(first, stop, body, (state, totals))
+
+
+advance_briefly = CompiledSooner(advance.__wrapped__, static_argnames="plan")
 
 
 def _update(key: Array, state: TrainState, batch: Array, starts: Array, plan: Plan) -> tuple[TrainState, dict[str, Array]]:
