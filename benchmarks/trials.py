@@ -35,6 +35,7 @@ def worker(case: str, trials: int) -> None:
     from popcd.experiments.jobs import estimator_of, training_rows
     from popcd.experiments.paper import BATCH, Algorithm
     from popcd.gradient import Offsets
+    from popcd.prng import host_keys, host_stream
     from popcd.rbm import RBM
     from popcd.updates import Gathered, Plan, TrainState, advance, init
 
@@ -43,21 +44,24 @@ def worker(case: str, trials: int) -> None:
     plan = Plan(estimator_of(Algorithm(word), batch), optax.sgd(0.1), batch, False)
 
     def trial(seed: int):
-        root, line = jax.random.key(seed), Epochs(seed, len(data), batch < len(data)).rows(0, updates * batch)
-        start = init(root, RBM.create(data.shape[1], 16, seed=seed), data[: plan.n_starts], data.mean(axis=0), plan)
-        return start, jnp.asarray(line), root
+        rbm, line = (
+            RBM.create(data.shape[1], 16, seed=seed),
+            Epochs(seed, len(data), batch < len(data)).rows(0, updates * batch),
+        )
+        start = init(host_stream(seed, "init"), rbm, data[: plan.n_starts], Offsets(data.mean(axis=0), np.full(16, 0.5)), plan)
+        return start, jnp.asarray(line), jnp.asarray(host_keys(seed, "chain", np.arange(updates)))
 
-    def many(state: TrainState, numbers, root):
-        return advance(state, updates, Gathered(numbers, data), root, plan)
+    def many(state: TrainState, numbers, keys):
+        return advance(state, updates, Gathered(numbers, data), keys, plan)
 
     if trials == 1:
         parts = trial(0)
     else:
         # Step and visible offsets are the same in all trials: left out of the batching, the loop stays a plain one
-        state, numbers, roots = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(trial, range(trials)))
+        state, numbers, keys = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(trial, range(trials)))
         state = state._replace(step=jnp.int32(0), offsets=Offsets(state.offsets.visible[0], state.offsets.hidden))
         form = TrainState(None, 0, 0, 0, Offsets(None, 0))
-        parts, many = (state, numbers, roots), jax.jit(jax.vmap(many, (form, 0, 0), (form, 0)))
+        parts, many = (state, numbers, keys), jax.jit(jax.vmap(many, (form, 0, 0), (form, 0)))
 
     def run():
         return many(*parts)

@@ -83,7 +83,9 @@ def collectives(name: str, mesh: Mesh) -> list[tuple[str, list[int]]]:
     training = prepare(start, rows(), ESTIMATORS[name], batch_size=BATCH, learning_rate=RATE, mesh=mesh)
     source = training.rows
     with using(mesh):
-        program = advance.lower(training.first, UPDATES, source._read(0, UPDATES), source._root, source._plan).compile()
+        program = advance.lower(
+            training.first, UPDATES, source._read(0, UPDATES), source._keys(0, UPDATES), source._plan
+        ).compile()
     words = r"= (.*?) (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\("
     found = []
     for moved, operation in re.findall(words, program.as_text()):

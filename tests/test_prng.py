@@ -15,6 +15,17 @@ def test_bits_equal_those_of_jax(seed, shape):
     np.testing.assert_array_equal(jax.jit(prng.bits, static_argnums=1)(key, shape), jax.random.bits(key, shape))
 
 
+@pytest.mark.parametrize("root", [0, 12345, 2**40 + 7])
+def test_keys_made_on_the_host_are_those_of_the_device(root):
+    numbers = np.array([0, 1, 5, 2**31 - 1, 2**32 - 1])
+    device = prng.stream(prng.root_key(root), "chain")
+    assert jnp.array_equal(jax.random.key_data(prng.host_stream(root, "chain")), jax.random.key_data(device))
+    expected = [jax.random.key_data(prng.fold_in(device, np.uint32(number))) for number in numbers]
+    words = prng.host_keys(root, "chain", numbers)
+    np.testing.assert_array_equal(words, expected)
+    np.testing.assert_array_equal([jax.random.key_data(prng.key_at(words, i)) for i in range(len(words))], expected)
+
+
 @pytest.mark.parametrize("number", [0, 1, 12345, 2**31, 2**32 - 1, np.int64(5), np.uint8(255)])
 def test_the_key_of_a_seed_is_that_of_jax(number):
     assert jnp.array_equal(jax.random.key_data(prng.root_key(number)), jax.random.key_data(jax.random.key(number)))

@@ -1,10 +1,17 @@
-"""Where compiled programs are kept."""
+"""Where compiled programs are kept, and which are compiled sooner."""
 
+import gc
 import os
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
+
+import popcd
+from popcd import programs, scikit, sources
+from popcd.programs import CompiledSooner, collecting_new_objects_only
 
 FIT = """
 import numpy as np, popcd, jax
@@ -30,10 +37,10 @@ def test_the_scikit_learn_estimator_keeps_its_programs(tmp_path):
     assert list((tmp_path / "popcd" / "programs").glob("*/jit_advance*"))
 
 
-def test_a_first_fit_compiles_its_beginning_and_its_updates_only(tmp_path):
+def test_a_first_fit_compiles_its_updates_only(tmp_path):
     """Each further program, such as that of `jax.random.key`, would add some hundredths of a second."""
     _, _, *compiled = fit(XDG_CACHE_HOME=str(tmp_path))
-    assert compiled == ["jit(init)", "jit(advance)"]
+    assert compiled == ["jit(advance)"]
 
 
 @pytest.mark.parametrize("words", [{"XDG_CACHE_HOME": "{}/file"}, {"JAX_COMPILATION_CACHE_DIR": "{}/mine"}])
@@ -42,3 +49,65 @@ def test_a_folder_of_the_user_s_or_none_is_left_as_it_is(words, tmp_path):
     words = {name: value.format(tmp_path) for name, value in words.items()}
     folder, *_ = fit(**words)
     assert folder == words.get("JAX_COMPILATION_CACHE_DIR", "None")
+
+
+@pytest.fixture
+def double():
+    return jax.jit(lambda x, times: x * times, static_argnames="times")
+
+
+def test_a_function_that_compiles_sooner_gives_the_same(double):
+    sooner = CompiledSooner(double, static_argnames="times")
+    np.testing.assert_array_equal(sooner(np.arange(4.0), 2), [0, 2, 4, 6])
+    assert sooner._program is not double
+
+
+def test_an_xla_without_these_options_compiles_as_ever(double, monkeypatch):
+    monkeypatch.setattr(programs, "_SOONER", {"xla_cpu_of_the_past": True})
+    sooner = CompiledSooner(double, static_argnames="times")
+    np.testing.assert_array_equal(sooner(np.arange(4.0), 2), [0, 2, 4, 6])
+    assert sooner._program is double
+
+
+def test_other_errors_of_a_program_are_not_hidden(monkeypatch):
+    monkeypatch.setattr(programs, "_SOONER", {"xla_backend_optimization_level": "much"})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="much"):
+        CompiledSooner(jax.jit(lambda x: x), static_argnames=())(1.0)
+
+
+@pytest.mark.parametrize(("limit", "unused"), [(np.inf, "advance"), (0, "advance_briefly")])
+def test_fits_of_few_updates_compile_sooner(limit, unused, monkeypatch):
+    monkeypatch.setattr(scikit, "_BRIEF", limit)
+    monkeypatch.setattr(sources, unused, None)
+    popcd.BernoulliRBM(n_components=3, n_iter=1, random_state=0).fit(np.eye(8))
+
+
+@pytest.mark.parametrize("estimator", ["cd", "pcd", "pop-cd", "pt", "exact"])
+def test_fits_that_compile_sooner_learn_the_same(estimator, monkeypatch):
+    rows, found = popcd.datasets.load("bars-and-stripes").train, []
+    for limit in (np.inf, 0):
+        monkeypatch.setattr(scikit, "_BRIEF", limit)
+        machine = popcd.BernoulliRBM(n_components=6, n_iter=20, estimator=estimator, batch_size=8, random_state=1).fit(rows)
+        found.append(machine.components_)
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-5 * np.abs(found[0]).max())  # sums are made in another order
+
+
+def test_the_collector_leaves_alone_what_was_there_and_sees_it_again_after():
+    @collecting_new_objects_only()
+    def fail():
+        raise ZeroDivisionError(gc.get_freeze_count())
+
+    with pytest.raises(ZeroDivisionError) as error:
+        fail()
+    assert error.value.args[0] > 1000
+    assert gc.get_freeze_count() == 0
+
+
+def test_objects_that_the_user_froze_stay_frozen():
+    gc.freeze()
+    try:
+        with collecting_new_objects_only():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

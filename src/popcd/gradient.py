@@ -1,7 +1,7 @@
 """The one gradient of the mean log-likelihood, and the change of coordinates that centres it."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -82,8 +82,8 @@ def _together(rows: Array, particles: Array) -> Array:
 class Offsets(NamedTuple):
     """What centring subtracts: `visible` (mu, the data means) and `hidden` (lambda, running hidden means)."""
 
-    visible: Array
-    hidden: Array
+    visible: Any
+    hidden: Any
 
 
 def to_centred(plain: RBM, offsets: Offsets) -> RBM:

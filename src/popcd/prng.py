@@ -5,6 +5,7 @@ round to memory. Here the twenty rounds are unrolled `uint32` arithmetic, so XLA
 sigmoid and the comparison that follow. The bits are those of `jax.random.bits` and `jax.random.fold_in`.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY, _WORD = 0x1BD11BDA, 0xFFFFFFFF
@@ -23,18 +25,17 @@ _STREAMS = (
 )
 
 
-def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Encrypt the counter (high, low) with the two words of `key`: Threefry-2x32, 20 rounds."""
-    words = jax.random.key_data(key)
-    k0, k1 = words[0], words[1]
-    schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(_PARITY))
+def _threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
+    """Encrypt the counter (high, low) with the two words of a key: Threefry-2x32, 20 rounds, on the device or in NumPy."""
+    k0, k1 = key[0], key[1]
+    schedule = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     x0, x1 = high + k0, low + k1
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
             x0 = x0 + x1
             x1 = ((x1 << rotation) | (x1 >> (32 - rotation))) ^ x0
         x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+        x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
     return x0, x1
 
 
@@ -47,8 +48,11 @@ def root_key(seed: int) -> Array:
     >>> bool(root_key(7) == jax.random.key(7))
     True
     """
-    words = np.array([int(seed) >> 32 & _WORD, int(seed) & _WORD], np.uint32)
-    return jax.random.wrap_key_data(jax.device_put(words), impl=_KIND)
+    return jax.random.wrap_key_data(jax.device_put(_root_words(seed)), impl=_KIND)
+
+
+def _root_words(seed: int) -> np.ndarray:
+    return np.array([int(seed) >> 32 & _WORD, int(seed) & _WORD], np.uint32)
 
 
 def fold_in(key: Array, number: int | np.uint32 | Array) -> Array:
@@ -59,8 +63,12 @@ def fold_in(key: Array, number: int | np.uint32 | Array) -> Array:
     >>> bool((fold_in(key, 7) == jax.random.fold_in(key, 7)).all())
     True
     """
-    words = jnp.stack(_threefry(key, jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
-    # The barrier keeps XLA from computing the key again inside every loop over the bits drawn with it.
+    words = jnp.stack(_threefry(jax.random.key_data(key), jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
+    return _key(words)
+
+
+def _key(words: Array) -> Array:
+    # The barrier keeps XLA from making the key again inside every loop over the bits drawn with it.
     return jax.random.wrap_key_data(jax.lax.optimization_barrier(words), impl=_KIND)
 
 
@@ -73,7 +81,41 @@ def stream(key: Array, name: str) -> Array:
     False
     """
     # far from the small numbers that steps, sweeps and `jax.random.split` use under the same key
-    return fold_in(key, np.uint32(2**31 + _STREAMS.index(name)))
+    return fold_in(key, _place(name))
+
+
+def _place(name: str) -> np.uint32:
+    return np.uint32(2**31 + _STREAMS.index(name))
+
+
+def host_keys(seed: int, name: str, numbers: np.ndarray) -> np.ndarray:
+    """The words of the keys with these numbers (uint32) in a named stream of a seed, numbers x 2, made on the host.
+
+    >>> key = fold_in(stream(root_key(5), "chain"), 3)
+    >>> bool(key_at(host_keys(5, "chain", np.arange(2, 9)), 1) == key)
+    True
+    """
+    counters = np.asarray(numbers).astype(np.uint32)
+    return np.stack(_threefry(_stream_words(seed, name), np.zeros_like(counters), counters), axis=-1)
+
+
+def host_stream(seed: int, name: str) -> Array:
+    """The key of a named stream of a seed, made on the host.
+
+    >>> bool(host_stream(5, "init") == stream(root_key(5), "init"))
+    True
+    """
+    return jax.random.wrap_key_data(jax.device_put(np.concatenate(_stream_words(seed, name))), impl=_KIND)
+
+
+@functools.lru_cache
+def _stream_words(seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    return _threefry(_root_words(seed), np.zeros(1, np.uint32), _place(name))
+
+
+def key_at(words: ArrayLike, place: int | Array) -> Array:
+    """The key at a place among those of `host_keys`."""
+    return _key(jax.lax.dynamic_index_in_dim(jnp.asarray(words), place, keepdims=False))
 
 
 def host_generator(seed: int, name: str, number: int = 0) -> np.random.Generator:
@@ -105,7 +147,7 @@ def bits(key: Array, shape: Sequence[int], site: int | Array = 0) -> Array:
     shape = tuple(shape)
     if math.prod(shape) >= 2**32:
         raise ValueError(f"one key gives fewer than 2**32 words; shape {shape} asks for {math.prod(shape)}")
-    x0, x1 = _threefry(key, jnp.full(shape, jnp.asarray(site).astype(jnp.uint32)), _index(shape))
+    x0, x1 = _threefry(jax.random.key_data(key), jnp.full(shape, jnp.asarray(site).astype(jnp.uint32)), _index(shape))
     return x0 ^ x1
 
 
@@ -158,7 +200,7 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     rows = logits.reshape(-1, n_units)
     pairs = jnp.pad(rows, ((0, len(rows) % 2), (0, 0))).reshape(-1, 2, n_units)
     counter = _index((len(pairs), n_units))
-    words = _threefry(key, jnp.full(counter.shape, jnp.asarray(site).astype(jnp.uint32)), counter)
+    words = _threefry(jax.random.key_data(key), jnp.full(counter.shape, jnp.asarray(site).astype(jnp.uint32)), counter)
     first, second = (_states(word, pairs[:, place]) for place, word in enumerate(words))
     # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
     # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.

@@ -15,9 +15,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from popcd.checks import binary_matrix, column_means
 from popcd.devices import PARTICLES, using
 from popcd.epochs import Epochs
-from popcd.prng import root_key
+from popcd.gradient import Offsets
+from popcd.prng import host_keys, host_stream
 from popcd.rbm import RBM
-from popcd.updates import Gathered, Plan, TrainState, Window, advance, advance_briefly, init
+from popcd.updates import Gathered, Plan, TrainState, Window, advance, advance_briefly, init, init_over_devices
 
 _BLOCK, _SPREAD_BLOCK, _NUMBERS, _LONGEST = (
     1 << 26,
@@ -33,18 +34,23 @@ class Source:
     mesh: Mesh | None = None
 
     def __init__(self, rows: np.ndarray, means: np.ndarray, window: int, plan: Plan, seed: int, shuffle: bool):
-        self._plan, self._root, self._epochs = plan, root_key(seed), Epochs(seed, len(rows), shuffle)
+        self._plan, self._seed, self._epochs = plan, seed, Epochs(seed, len(rows), shuffle)
         self._means, self._first = means, self._epochs.rows(0, plan.n_starts)
         self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
+        key, hidden = host_stream(self._seed, "init"), 1 / (1 + np.exp(-np.asarray(rbm.hidden_bias, np.float64)))
+        words = key, rbm, self._first_rows(), Offsets(self._means, hidden), self._plan
+        if self.mesh is None:
+            return init(*words)
         with using(self.mesh):
-            return init(self._root, rbm, self._first_rows(), self._means, self._plan)
+            return init_over_devices(*words)
 
     def check(self, state: TrainState) -> None:
         """Trace a step of the estimator without computing it."""
-        jax.eval_shape(self._plan.estimator.step, self._root, state.estimator, state.rbm, self._first_rows())
+        key = host_stream(self._seed, "chain")
+        jax.eval_shape(self._plan.estimator.step, key, state.estimator, state.rbm, self._first_rows())
 
     def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
         """Updates until step `stop`, and the sums of what was measured on the way."""
@@ -53,9 +59,13 @@ class Source:
             end = min(start + self._window, stop)
             batches = self._read(start, end)
             with using(self.mesh):
-                state, sums = program(state, end, batches, self._root, self._plan)
+                state, sums = program(state, end, batches, self._keys(start, end), self._plan)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
+
+    def _keys(self, start: int, end: int) -> np.ndarray:
+        """The words of the keys of updates `start` to `end`, and zeros up to a whole window."""
+        return _filled(host_keys(self._seed, "chain", np.arange(start, end)), self._window)
 
     def _first_rows(self) -> Any:
         """The rows that the first chains start at."""
@@ -65,6 +75,10 @@ class Source:
         """The numbers of the rows of updates `start` to `end`, those beyond the last batch included."""
         batch = self._plan.batch_size
         return self._epochs.rows(start * batch, (end - start) * batch + self._plan.n_further)
+
+    @property
+    def _rows_of_a_window(self) -> int:
+        return self._window * self._plan.batch_size + self._plan.n_further
 
     def _read(self, start: int, end: int) -> Gathered | Window:
         """The batches of updates `start` to `end`."""
@@ -83,7 +97,7 @@ class Resident(Source):
         return self._starts
 
     def _read(self, start: int, end: int) -> Gathered:
-        return Gathered(_filled(self._line(start, end), self._plan, self._window), self._data)
+        return Gathered(_filled(self._line(start, end), self._rows_of_a_window), self._data)
 
 
 class Streamed(Source):
@@ -99,9 +113,10 @@ class Streamed(Source):
 
     def _read(self, start: int, end: int) -> Gathered:
         wanted, where = np.unique(self._line(start, end), return_inverse=True)  # the disk is read forwards
-        data = np.zeros((self._window * self._plan.batch_size + self._plan.n_further, self._rows.shape[1]), np.uint8)
-        data[: len(wanted)] = self._rows[wanted]
-        return Gathered(_filled(where.astype(np.int32), self._plan, self._window), jnp.asarray(data))
+        data, numbers = (
+            _filled(part, self._rows_of_a_window) for part in (self._rows[wanted].astype(np.uint8), where.astype(np.int32))
+        )
+        return Gathered(numbers, jnp.asarray(data))
 
 
 class Spread(Source):
@@ -129,8 +144,7 @@ class Spread(Source):
         shape = (updates, numbers.shape[1], self._rows.shape[1])
 
         def part(index: Any) -> np.ndarray:
-            found = np.asarray(self._rows[numbers[:, index[1]]])
-            return np.concatenate([found, np.zeros((updates - len(found), *found.shape[1:]), found.dtype)])
+            return _filled(np.asarray(self._rows[numbers[:, index[1]]]), updates)
 
         return jax.make_array_from_callback(shape, NamedSharding(self.mesh, PartitionSpec(None, PARTICLES)), part)
 
@@ -146,9 +160,11 @@ def source(rows: np.ndarray, plan: Plan, seed: int, shuffle: bool, mesh: Mesh | 
     return Resident(binary_matrix("data", rows), plan, seed, shuffle)
 
 
-def _filled(numbers: np.ndarray, plan: Plan, window: int) -> np.ndarray:
-    """Row numbers of a whole window, whatever the number of updates: one shape, one compiled program."""
-    return np.pad(numbers, (0, window * plan.batch_size + plan.n_further - len(numbers)))
+def _filled(rows: np.ndarray, n: int) -> np.ndarray:
+    """`rows` and zeros up to `n` of them, whatever the number of updates: one shape, one compiled program."""
+    whole = np.zeros((n, *rows.shape[1:]), rows.dtype)
+    whole[: len(rows)] = rows
+    return whole
 
 
 def _host(sums: dict[str, Array]) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 from jax.sharding import PartitionSpec
@@ -13,7 +14,7 @@ from jax.typing import ArrayLike
 from popcd.devices import HIDDEN, PARTICLES, constrained
 from popcd.estimators import Estimator
 from popcd.gradient import Offsets, from_centred, gradient, to_centred
-from popcd.prng import fold_in, stream
+from popcd.prng import key_at
 from popcd.programs import CompiledSooner
 from popcd.rbm import RBM
 
@@ -79,18 +80,22 @@ class Window(NamedTuple):
         return batch, batch if self.starts is None else jax.lax.dynamic_index_in_dim(self.starts, place, keepdims=False)
 
 
+def init(key: Array, rbm: RBM, starts: np.ndarray | Array, offsets: Offsets, plan: Plan) -> TrainState:
+    """The state before the first update; `starts` are the first rows of the run.
+
+    Not compiled where there is one device: that would take a tenth of a short fit.
+    """
+    # NumPy converts its own arrays, and `device_put` needs no program where `jnp.asarray` does
+    rbm, starts, offsets = jax.tree.map(lambda leaf: jax.device_put(leaf.astype(rbm.dtype)), (rbm, starts, offsets))
+    chains = plan.estimator.init(key, rbm, starts)
+    return TrainState(jax.device_put(np.int32(0)), rbm, plan.optimizer.init(rbm), chains, offsets)
+
+
 @functools.partial(jax.jit, static_argnames="plan")
-def init(root: Array, rbm: RBM, starts: ArrayLike, means: ArrayLike, plan: Plan) -> TrainState:
-    """The state before the first update; `starts` are the first rows of the run, `means` those of all rows."""
-    rbm = jax.tree.map(lambda leaf: jnp.asarray(leaf, rbm.dtype), rbm)
-    chains = plan.estimator.init(stream(root, "init"), rbm, starts)
-    offsets = Offsets(jnp.asarray(means, rbm.dtype), jax.nn.sigmoid(rbm.hidden_bias))
-    return laid_out(TrainState(jnp.int32(0), rbm, plan.optimizer.init(rbm), chains, offsets))
-
-
-def laid_out(state: TrainState) -> TrainState:
-    """Chains spread over the devices of the mesh in use; what has a number per hidden unit, over those that share them."""
-    width = state.rbm.n_hidden
+def init_over_devices(key: Array, rbm: RBM, starts: Array, offsets: Offsets, plan: Plan) -> TrainState:
+    """As `init`, chains spread over the devices of the mesh in use; what has a number per hidden unit, over those that share
+    them."""
+    state, width = init(key, rbm, starts, offsets, plan), rbm.n_hidden
 
     def parameters(leaf: Array) -> PartitionSpec:
         return PartitionSpec(*[None] * (leaf.ndim - 1), HIDDEN) if leaf.ndim and leaf.shape[-1] == width else PartitionSpec()
@@ -101,14 +106,15 @@ def laid_out(state: TrainState) -> TrainState:
 
 @functools.partial(jax.jit, static_argnames="plan")
 def advance(
-    state: TrainState, stop: int | Array, batches: Gathered | Window, root: Array, plan: Plan
+    state: TrainState, stop: int | Array, batches: Gathered | Window, keys: ArrayLike, plan: Plan
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Updates until step `stop`; the new state, and the sums of what was measured on the way."""
-    first, chain = state.step, stream(root, "chain")
+    """Updates until step `stop`, each with its key; the new state, and the sums of what was measured on the way."""
+    first = state.step
 
     @jax.jit  # so that it is traced once, for the shapes of what it measures and for the loop
     def update(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        return _update(fold_in(chain, state.step), state, *batches.at(state.step - first, plan), plan)
+        place = state.step - first
+        return _update(key_at(keys, place), state, *batches.at(place, plan), plan)
 
     def body(_: Array, carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
         state, measured = update(carry[0])
@@ -119,7 +125,7 @@ def advance(
     return jax.lax.fori_loop(first, stop, body, (state, totals))
 
 
-advance_briefly = CompiledSooner(advance.__wrapped__, static_argnames="plan")
+advance_briefly = CompiledSooner(advance, static_argnames="plan")
 
 
 def _update(key: Array, state: TrainState, batch: Array, starts: Array, plan: Plan) -> tuple[TrainState, dict[str, Array]]:

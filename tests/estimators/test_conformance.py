@@ -13,7 +13,8 @@ import popcd
 import reference
 from laws import ALPHA, pearson, wald
 from machines import MILD, SHAPES, WIDE, weaker
-from popcd.gradient import gradient
+from popcd.gradient import Offsets, gradient
+from popcd.prng import host_keys
 from popcd.updates import Gathered, Plan, advance, init
 
 CHAINS = 96_000
@@ -201,11 +202,12 @@ def test_the_gradient_is_the_weighted_mean_of_the_statistics(row):
 @pytest.mark.parametrize("centered", [False, True], ids=["plain", "centred"])
 def test_matrix_products_of_a_compiled_update(row, centered):
     """Counted in the optimised program of training: products that chain, weights and gradient share are made once."""
-    data, root = jnp.zeros((100, 24), jnp.uint8), jax.random.key(0)
+    data, offsets = jnp.zeros((100, 24), jnp.uint8), Offsets(np.zeros(24), np.zeros(12))
     plan = Plan(row.estimator, optax.sgd(0.1), batch_size=40, centered=centered)
-    state = init(root, popcd.RBM.create(24, 12), data[: plan.n_starts], data.mean(axis=0), plan)
+    state = init(jax.random.key(0), popcd.RBM.create(24, 12), data[: plan.n_starts], offsets, plan)
     numbers = np.zeros(400 + plan.n_further, np.int32)
-    text = advance.lower(state, 100, Gathered(numbers, data), root, plan).compile().as_text()
+    keys = host_keys(0, "chain", np.arange(100))
+    text = advance.lower(state, 100, Gathered(numbers, data), keys, plan).compile().as_text()
     assert len(re.findall(r"= \S+ (?:dot|custom-call)\(", text)) == row.products
 
 
