@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from popcd.checks import column_means, positive_int, real_array, training_matrix
 from popcd.prng import host_generator
 
-_MANY, _FEWEST_FACTORS, _MOST_FACTORS = 96, 4, 16  # of these many terms, so many share a logarithm
+_FEW, _FEWEST_FACTORS, _MOST_FACTORS = 96, 4, 16  # up to so many factors share one logarithm; of more, so many share each
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
 
@@ -23,17 +23,19 @@ def softplus(x: Array) -> Array:
 
 @jax.custom_jvp
 def softplus_sum(x: Array) -> Array:
-    """`sum_i log(1 + exp(x_i))` over the last axis; up to sixteen factors share a logarithm where there are many.
+    """`sum_i log(1 + exp(x_i))` over the last axis; factors share logarithms.
 
-    Each factor `1 + exp(-|x_i|)` is at most 2, so a product of sixteen stays small. One that is rounded to 1 adds nothing
+    Each factor `1 + exp(-|x_i|)` is at most 2, so a product of up to 96 is a float. One that is rounded to 1 adds nothing
     where it should add less than the rounding error of 1.
 
     >>> print((softplus_sum(jnp.zeros(1024)) / 1024).round(5))  # log 2
     0.69315
     """
     n = x.shape[-1]
+    if n <= _FEW:
+        return jnp.sum(jnp.maximum(x, 0), axis=-1) + jnp.log(jnp.prod(1 + jnp.exp(-jnp.abs(x)), axis=-1))
     factors = max(d for d in range(1, _MOST_FACTORS + 1) if n % d == 0)  # filling groups up costs more than it saves
-    if n < _MANY or factors < _FEWEST_FACTORS:
+    if factors < _FEWEST_FACTORS:
         return jnp.sum(softplus(x), axis=-1)
     groups = x.reshape(*x.shape[:-1], factors, -1)
     # Both in one reduction, so that the numbers are read once

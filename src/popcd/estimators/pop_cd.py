@@ -25,11 +25,11 @@ _BLOCK = 4096  # proposals of a mixture that are in memory together
 def single_log_weights(rbm: RBM, visible: Array, hidden: Array) -> Array:
     """`log p~(v) - log p(v | h)`: the proposal is the conditional that drew v.
 
-    With x = v'W + c and y = Wh + b it is `sum_j softplus(x_j) + sum_i softplus(y_i) - v'Wh`, and `v'Wh = (x - c)'h`.
+    With x = v'W + c and y = Wh + b it is `sum_j softplus(x_j) + sum_i softplus(y_i) - v'Wh`.
     """
-    logits = rbm.hidden_logits(visible)
-    coupling = jnp.sum((logits - rbm.hidden_bias[None, :]) * hidden, axis=-1)
-    return softplus_sum(logits) + softplus_sum(rbm.visible_logits(hidden)) - coupling
+    products = visible @ rbm.weights
+    logits = products + rbm.hidden_bias[None, :]
+    return softplus_sum(logits) + softplus_sum(rbm.visible_logits(hidden)) - jnp.sum(products * hidden, axis=-1)
 
 
 def joint_log_weights(rbm: RBM, start: Array, hidden: Array) -> Array:
