@@ -198,10 +198,12 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     """
     n_units = logits.shape[-1] if logits.ndim else 1
     rows = logits.reshape(-1, n_units)
-    pairs = jnp.pad(rows, ((0, len(rows) % 2), (0, 0))).reshape(-1, 2, n_units)
+    # Of all rows at once: who sums softplus over the same logits shares the exponentials
+    z = jnp.exp(-jnp.abs(rows))
+    pairs, z = (jnp.pad(x, ((0, len(rows) % 2), (0, 0))).reshape(-1, 2, n_units) for x in (rows, z))
     counter = _index((len(pairs), n_units))
     words = _threefry(jax.random.key_data(key), jnp.full(counter.shape, jnp.asarray(site).astype(jnp.uint32)), counter)
-    first, second = (_states(word, pairs[:, place]) for place, word in enumerate(words))
+    first, second = (_states(word, pairs[:, place], z[:, place]) for place, word in enumerate(words))
     # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
     # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.
     both = jnp.sqrt(first + second * (4 + 4 * first)).astype(jnp.int32)
@@ -209,7 +211,6 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     return jnp.sqrt(states.astype(logits.dtype)).reshape(-1, n_units)[: len(rows)].reshape(logits.shape)
 
 
-def _states(words: Array, logits: Array) -> Array:
-    z = jnp.exp(-jnp.abs(logits))
+def _states(words: Array, logits: Array, z: Array) -> Array:
     flip = _midpoints(words, logits.dtype) * (1 + z) < z
     return ((logits > 0) != flip).astype(logits.dtype)

@@ -13,6 +13,7 @@ from popcd.checks import column_means, positive_int, real_array, training_matrix
 from popcd.prng import host_generator
 
 _FEW, _FEWEST_FACTORS, _MOST_FACTORS = 96, 4, 16  # up to so many factors share one logarithm; of more, so many share each
+_LANES = 8  # numbers that a processor computes with together
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
 
@@ -31,19 +32,22 @@ def softplus_sum(x: Array) -> Array:
     >>> print((softplus_sum(jnp.zeros(1024)) / 1024).round(5))  # log 2
     0.69315
     """
-    n = x.shape[-1]
+    n, larger, product = x.shape[-1], jnp.maximum(x, 0), 1 + jnp.exp(-jnp.abs(x))
     if n <= _FEW:
-        return jnp.sum(jnp.maximum(x, 0), axis=-1) + jnp.log(jnp.prod(1 + jnp.exp(-jnp.abs(x)), axis=-1))
-    factors = max(d for d in range(1, _MOST_FACTORS + 1) if n % d == 0)  # filling groups up costs more than it saves
-    if factors < _FEWEST_FACTORS:
+        # -|x| in other words: XLA would share the exponentials with a draw, and to keep so few costs more than to repeat them
+        product = 1 + jnp.exp(jnp.minimum(x, -x))
+        return jnp.sum(larger, axis=-1) + jnp.log(jnp.prod(product, axis=-1))
+    factors = [d for d in range(_FEWEST_FACTORS, _MOST_FACTORS + 1) if n % d == 0]  # filling groups up costs more than it saves
+    if not factors:
         return jnp.sum(softplus(x), axis=-1)
-    groups = x.reshape(*x.shape[:-1], factors, -1)
+    even = [d for d in factors if n // d % _LANES == 0]
+    groups = *x.shape[:-1], max(even or factors), -1
     # Both in one reduction, so that the numbers are read once
     larger, product = jax.lax.reduce(
-        (jnp.maximum(groups, 0), 1 + jnp.exp(-jnp.abs(groups))),
+        (larger.reshape(groups), product.reshape(groups)),
         (jnp.zeros((), x.dtype), jnp.ones((), x.dtype)),
         lambda one, other: (one[0] + other[0], one[1] * other[1]),
-        (groups.ndim - 2,),
+        (x.ndim - 1,),
     )
     return jnp.sum(larger + jnp.log(product), axis=-1)
 
