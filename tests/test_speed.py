@@ -120,5 +120,13 @@ def test_the_gradients_product_is_computed_in_the_fast_order(name):
 def test_weights_of_particles_take_no_logarithm_per_visible_unit():
     _, inside = loop("pop-cd", 784)
     taken = [line for lines in inside for line in lines if operation(line).startswith("log")]
-    assert any("[500,49]" in line for line in taken)
+    assert any("[500,56]" in line for line in taken)
     assert not any("[500,784]" in line for line in taken)
+
+
+@pytest.mark.parametrize("name", ["cd", "pop-cd"])
+def test_draws_and_weights_share_the_exponentials_of_many_visible_units(name):
+    """The logits of the draw are those of the softplus in the weights."""
+    _, inside = loop(name, 784)
+    taken = [line for lines in inside for line in lines if operation(line) == "exponential"]
+    assert len([line for line in taken if ",784]" in line]) == 1
