@@ -13,7 +13,11 @@ from typing import Any
 from popcd.processor import processor_line
 
 _LEAST_SECONDS = 0.02  # what compiles faster is not worth a file
-_SOONER = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+_SOONER = {
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_parallel_codegen_split_count": os.cpu_count() or 1,  # more parts than threads cost more than they save
+}
 
 
 def keep_compiled_programs() -> None:
