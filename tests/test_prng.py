@@ -15,7 +15,7 @@ def test_bits_equal_those_of_jax(seed, shape):
     np.testing.assert_array_equal(jax.jit(prng.bits, static_argnums=1)(key, shape), jax.random.bits(key, shape))
 
 
-@pytest.mark.parametrize("root", [0, 12345, 2**40 + 7])
+@pytest.mark.parametrize("root", [0, 12345, 2**31, 2**32 - 1, -1, 2**40 + 7])
 def test_keys_made_on_the_host_are_those_of_the_device(root):
     numbers = np.array([0, 1, 5, 2**31 - 1, 2**32 - 1])
     device = prng.stream(prng.root_key(root), "chain")

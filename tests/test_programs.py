@@ -4,14 +4,16 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 
 import jax
 import numpy as np
 import pytest
 
 import popcd
-from popcd import programs, scikit, sources
-from popcd.programs import CompiledSooner, collecting_new_objects_only
+from popcd import fitting, programs, sources
+from popcd.fitting import is_brief
+from popcd.programs import CompiledSooner, without_full_collections
 
 FIT = """
 import numpy as np, popcd, jax
@@ -77,7 +79,7 @@ def test_other_errors_of_a_program_are_not_hidden(monkeypatch):
 
 @pytest.mark.parametrize(("limit", "unused"), [(np.inf, "advance"), (0, "advance_briefly")])
 def test_fits_of_few_updates_compile_sooner(limit, unused, monkeypatch):
-    monkeypatch.setattr(scikit, "_BRIEF", limit)
+    monkeypatch.setattr(fitting, "_BRIEF", limit)
     monkeypatch.setattr(sources, unused, None)
     popcd.BernoulliRBM(n_components=3, n_iter=1, random_state=0).fit(np.eye(8))
 
@@ -86,28 +88,56 @@ def test_fits_of_few_updates_compile_sooner(limit, unused, monkeypatch):
 def test_fits_that_compile_sooner_learn_the_same(estimator, monkeypatch):
     rows, found = popcd.datasets.load("bars-and-stripes").train, []
     for limit in (np.inf, 0):
-        monkeypatch.setattr(scikit, "_BRIEF", limit)
+        monkeypatch.setattr(fitting, "_BRIEF", limit)
         machine = popcd.BernoulliRBM(n_components=6, n_iter=20, estimator=estimator, batch_size=8, random_state=1).fit(rows)
         found.append(machine.components_)
     np.testing.assert_allclose(*found, rtol=0, atol=1e-5 * np.abs(found[0]).max())  # sums are made in another order
 
 
-def test_the_collector_leaves_alone_what_was_there_and_sees_it_again_after():
-    @collecting_new_objects_only()
+def test_a_brief_fit_is_one_of_few_products():
+    rbm = popcd.RBM.create(64, 100)
+    assert is_brief(popcd.pcd(), 7190, np.int32(10), rbm)  # scikit-learn's example
+    assert not is_brief(popcd.pcd(k=10), 7190, 10, rbm)
+    assert not is_brief(popcd.pcd(n_chains=1000), 7190, 10, rbm)
+    assert not is_brief(popcd.pt(), 7190, 10, rbm)
+    assert not is_brief(popcd.exact(), 1, 10, rbm)
+    assert not is_brief(popcd.pcd(), np.int32(100_000), np.int32(100), popcd.RBM.create(784, 500))
+
+
+def test_programs_of_other_devices_are_compiled_as_ever(double, monkeypatch):
+    sooner = CompiledSooner(double, static_argnames="times")
+    sooner._program = None
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    np.testing.assert_array_equal(sooner(np.arange(4.0), 2), [0, 2, 4, 6])
+
+
+def test_full_collections_wait_for_the_end_of_the_last_fit():
+    before = gc.get_threshold()
+
+    @without_full_collections()
     def fail():
-        raise ZeroDivisionError(gc.get_freeze_count())
+        with without_full_collections():
+            pass
+        raise ZeroDivisionError(*gc.get_threshold())
 
     with pytest.raises(ZeroDivisionError) as error:
         fail()
-    assert error.value.args[0] > 1000
-    assert gc.get_freeze_count() == 0
+    assert error.value.args[:2] == before[:2]
+    assert error.value.args[2] > 1_000_000
+    assert gc.get_threshold() == before
 
 
-def test_objects_that_the_user_froze_stay_frozen():
-    gc.freeze()
-    try:
-        with collecting_new_objects_only():
-            pass
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
+def test_garbage_of_many_fits_does_not_pile_up():
+    class Ring:
+        pass
+
+    alive = []
+    for _ in range(300):
+        ring = Ring()
+        ring.self, _ = ring, alive.append(weakref.ref(ring))
+        del ring
+        with without_full_collections():
+            [[] for _ in range(2000)]
+            kept = [[] for _ in range(2000)]
+        del kept
+    assert sum(one() is not None for one in alive) < 50

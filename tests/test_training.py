@@ -186,6 +186,20 @@ def test_two_estimators_of_one_name_are_not_taken_for_each_other():
     np.testing.assert_allclose(one - two, 0.1, rtol=1e-4)
 
 
+def test_an_estimator_of_the_user_s_may_begin_with_its_rows_and_a_number():
+    """Rows come as they are, at the beginning and in every step, and numbers become arrays, so that the run can be resumed."""
+
+    def step(key, state, rbm, batch):
+        last, number = state
+        return (batch, number + 1), popcd.Particles(last.astype(rbm.dtype), jnp.zeros(len(last)))
+
+    mine = popcd.Estimator("mine", (), lambda key, rbm, batch: (batch, 0), step)
+    half = train(mine, iterations=10)
+    whole, resumed = train(mine, iterations=20), train(mine, iterations=20, resume=half.state)
+    assert (int(half.state.estimator[1]), int(whole.state.estimator[1])) == (10, 20)
+    np.testing.assert_array_equal(whole.rbm.weights, resumed.rbm.weights)
+
+
 def test_a_state_of_other_settings_is_not_resumed():
     state = train(popcd.pcd()).state
     with pytest.raises(ValueError, match="resume is the state of a run with other settings"):

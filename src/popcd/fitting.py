@@ -1,5 +1,6 @@
 """What lies between the arguments of the scikit-learn estimator and training."""
 
+import math
 import warnings
 from typing import Any
 
@@ -11,11 +12,13 @@ import scipy.sparse
 from popcd.checks import one_of
 from popcd.estimators import BUILDERS, Estimator
 from popcd.gradient import Offsets
+from popcd.rbm import RBM
 from popcd.runs.configuration import KNOWN
 from popcd.updates import TrainState
 
 _CHAINS = {"pcd": "n_chains", "pt": "n_ladders", "pop-cd": "n_particles"}  # what n_chains is called in each
 FLOATS = (np.float64, np.float32)  # what scikit-learn hands over
+_BRIEF = 2.5e9  # multiplications of a chain's product over all updates: with fewer, compiling sooner saves more than it costs
 
 
 def named_estimator(estimator: Any, k: int, n_chains: int | None, batch_size: int) -> Estimator:
@@ -35,6 +38,14 @@ def named_estimator(estimator: Any, k: int, n_chains: int | None, batch_size: in
     if n_chains is not None or name in ("pcd", "pt"):
         settings[_CHAINS[name]] = batch_size if n_chains is None else n_chains
     return BUILDERS[name](**settings)
+
+
+def is_brief(estimator: Estimator, updates: int, batch_size: int, rbm: RBM) -> bool:
+    """Whether so few updates lie ahead that they should compile soon, to a slower program; a `partial_fit` is one."""
+    settings = dict(estimator.settings)
+    sweeps = math.prod(settings.get(word) or 1 for word in ("k", "sweeps", "n_temperatures"))
+    chains = sweeps * max(int(batch_size), estimator.n_starts or 0)
+    return estimator.sampled and int(updates) * chains * rbm.n_visible * rbm.n_hidden <= _BRIEF
 
 
 def dense(matrix: Any) -> np.ndarray:

@@ -110,7 +110,7 @@ def host_stream(seed: int, name: str) -> Array:
 
 @functools.lru_cache
 def _stream_words(seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    return _threefry(_root_words(seed), np.zeros(1, np.uint32), _place(name))
+    return _threefry(_root_words(seed), np.zeros(1, np.uint32), np.array([_place(name)]))
 
 
 def key_at(words: ArrayLike, place: int | Array) -> Array:

@@ -1,5 +1,6 @@
 """The processor: what Linux says of it, and how to keep libraries to one thread of it."""
 
+import os
 from pathlib import Path
 
 # NumPy's OpenBLAS, PyTorch and XLA read these when they are loaded
@@ -17,3 +18,12 @@ def processor_line(*names: str) -> str:
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(names)), "")
+
+
+def available_processors() -> int:
+    """How many processors this process may use.
+
+    >>> available_processors() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

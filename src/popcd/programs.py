@@ -6,18 +6,21 @@ import hashlib
 import os
 import platform
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from popcd.processor import processor_line
+from popcd.processor import available_processors, processor_line
 
 _LEAST_SECONDS = 0.02  # what compiles faster is not worth a file
 _SOONER = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_backend_optimization_level": 1,
-    "xla_cpu_parallel_codegen_split_count": os.cpu_count() or 1,  # more parts than threads cost more than they save
+    "xla_cpu_parallel_codegen_split_count": min(32, available_processors()),  # more parts than threads cost more than they save
 }
+_LOCK, _NEVER = threading.Lock(), 1 << 30
+_COLLECTING: list[tuple[int, int, int]] = []  # what the thresholds were, for each fit under way
 
 
 def keep_compiled_programs() -> None:
@@ -48,7 +51,8 @@ def keep_compiled_programs() -> None:
 class CompiledSooner:
     """A jitted function that compiles in about half the time, to a program that is up to a tenth slower.
 
-    XLA's older emitters make its kernels, and LLVM optimises them less. An XLA that does not know these words compiles as ever.
+    XLA's older emitters make its kernels, and LLVM optimises them less. These are words for processors: on other devices, and
+    by an XLA that does not know them, it is compiled as ever.
     """
 
     def __init__(self, jitted: Any, static_argnames: str):
@@ -60,6 +64,8 @@ class CompiledSooner:
     def __call__(self, *arguments: Any) -> Any:
         import jax
 
+        if jax.default_backend() != "cpu":
+            return self._jitted(*arguments)
         try:
             return self._program(*arguments)
         except jax.errors.JaxRuntimeError as error:
@@ -70,13 +76,18 @@ class CompiledSooner:
 
 
 @contextlib.contextmanager
-def collecting_new_objects_only() -> Iterator[None]:
-    """Python's collector leaves alone what is there already: tracing would have it go through all modules ever loaded."""
-    if gc.get_freeze_count():  # whoever froze objects wants them to stay so
-        yield
-        return
-    gc.freeze()
+def without_full_collections() -> Iterator[None]:
+    """Python's collector goes through young objects only: tracing would have it go through all modules ever loaded.
+
+    What it leaves for later is as garbage as before. Fits in several threads at once share the setting.
+    """
+    with _LOCK:
+        _COLLECTING.append(gc.get_threshold())
+        gc.set_threshold(*_COLLECTING[0][:2], _NEVER)
     try:
         yield
     finally:
-        gc.unfreeze()
+        with _LOCK:
+            before, _ = _COLLECTING[0], _COLLECTING.pop()
+            if not _COLLECTING:
+                gc.set_threshold(*before)

@@ -13,7 +13,6 @@ from popcd.checks import column_means, positive_int, real_array, training_matrix
 from popcd.prng import host_generator
 
 _FEW, _FEWEST_FACTORS, _MOST_FACTORS = 96, 4, 16  # up to so many factors share one logarithm; of more, so many share each
-_LANES = 8  # numbers that a processor computes with together
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
 
@@ -27,21 +26,19 @@ def softplus_sum(x: Array) -> Array:
     """`sum_i log(1 + exp(x_i))` over the last axis; factors share logarithms.
 
     Each factor `1 + exp(-|x_i|)` is at most 2, so a product of up to 96 is a float. One that is rounded to 1 adds nothing
-    where it should add less than the rounding error of 1.
+    where it should add less than the rounding error of 1: the error is absolute, not relative.
 
     >>> print((softplus_sum(jnp.zeros(1024)) / 1024).round(5))  # log 2
     0.69315
     """
-    n, larger, product = x.shape[-1], jnp.maximum(x, 0), 1 + jnp.exp(-jnp.abs(x))
+    n, larger = x.shape[-1], jnp.maximum(x, 0)
     if n <= _FEW:
         # -|x| in other words: XLA would share the exponentials with a draw, and to keep so few costs more than to repeat them
-        product = 1 + jnp.exp(jnp.minimum(x, -x))
-        return jnp.sum(larger, axis=-1) + jnp.log(jnp.prod(product, axis=-1))
-    factors = [d for d in range(_FEWEST_FACTORS, _MOST_FACTORS + 1) if n % d == 0]  # filling groups up costs more than it saves
-    if not factors:
+        return jnp.sum(larger, axis=-1) + jnp.log(jnp.prod(1 + jnp.exp(jnp.minimum(x, -x)), axis=-1))
+    factors = max(d for d in range(1, _MOST_FACTORS + 1) if n % d == 0)  # filling groups up costs more than it saves
+    if factors < _FEWEST_FACTORS:
         return jnp.sum(softplus(x), axis=-1)
-    even = [d for d in factors if n // d % _LANES == 0]
-    groups = *x.shape[:-1], max(even or factors), -1
+    groups, product = (*x.shape[:-1], factors, -1), 1 + jnp.exp(-jnp.abs(x))
     # Both in one reduction, so that the numbers are read once
     larger, product = jax.lax.reduce(
         (larger.reshape(groups), product.reshape(groups)),

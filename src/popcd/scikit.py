@@ -19,10 +19,20 @@ from popcd.chunks import Training, ascent, prepared
 from popcd.estimators import Estimator
 from popcd.evaluation.bracket import BASE_MARGIN
 from popcd.evaluation.pseudo import pseudo_rows
-from popcd.fitting import FLOATS, chain_states, checked_rows, continued, dense, drawn_seed, named_estimator, plain_state
+from popcd.fitting import (
+    FLOATS,
+    chain_states,
+    checked_rows,
+    continued,
+    dense,
+    drawn_seed,
+    is_brief,
+    named_estimator,
+    plain_state,
+)
 from popcd.kernels.gibbs import sweep
 from popcd.prng import root_key
-from popcd.programs import collecting_new_objects_only, keep_compiled_programs
+from popcd.programs import keep_compiled_programs, without_full_collections
 from popcd.rbm import RBM, mean_logits, start_from_means
 from popcd.sampling import sample
 from popcd.scores import ScoreMixin
@@ -30,7 +40,6 @@ from popcd.training import climb
 from popcd.updates import TrainState
 
 _SHOWN_ROWS, _LEAST_UPDATES = 1_000, 100
-_BRIEF = 2.5e9  # products in `v W` over all updates; up to so many, slower updates cost less than compiling longer
 _SHARED = ("n_components", "learning_rate", "batch_size", "n_iter", "verbose", "random_state")
 
 keep_compiled_programs()  # users of scikit-learn fit small machines in many short processes
@@ -109,7 +118,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.centered = centered
         self.average = average
 
-    @collecting_new_objects_only()
+    @without_full_collections()
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train a new machine on X, samples x features; y is ignored."""
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
@@ -213,7 +222,7 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, updates: int, seed: int) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
         rule = ascent(None, non_negative("learning_rate", self.learning_rate), 0.0)
-        brief = updates * batch_size * rbm.n_visible * rbm.n_hidden <= _BRIEF
+        brief = is_brief(estimator, updates, batch_size, rbm)
         return prepared(rbm, rows, estimator, rule, batch_size, bool(self.centered), seed, brief=brief)
 
     def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:

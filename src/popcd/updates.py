@@ -83,12 +83,13 @@ class Window(NamedTuple):
 def init(key: Array, rbm: RBM, starts: np.ndarray | Array, offsets: Offsets, plan: Plan) -> TrainState:
     """The state before the first update; `starts` are the first rows of the run.
 
-    Not compiled where there is one device: that would take a tenth of a short fit.
+    Not compiled where there is one device: for PCD and plain gradient ascent it then needs no program at all.
     """
     # NumPy converts its own arrays, and `device_put` needs no program where `jnp.asarray` does
-    rbm, starts, offsets = jax.tree.map(lambda leaf: jax.device_put(leaf.astype(rbm.dtype)), (rbm, starts, offsets))
+    rbm, offsets = jax.tree.map(lambda leaf: jax.device_put(leaf.astype(rbm.dtype)), (rbm, offsets))
     chains = plan.estimator.init(key, rbm, starts)
-    return TrainState(jax.device_put(np.int32(0)), rbm, plan.optimizer.init(rbm), chains, offsets)
+    state = TrainState(jax.device_put(np.int32(0)), rbm, plan.optimizer.init(rbm), chains, offsets)
+    return jax.tree.map(jnp.asarray, state)  # an estimator of the user's may begin with plain numbers
 
 
 @functools.partial(jax.jit, static_argnames="plan")

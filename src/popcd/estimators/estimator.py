@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -64,5 +66,6 @@ def stateless(key: Array, rbm: RBM, batch: ArrayLike) -> None:
 
 def start_at(rbm: RBM, batch: ArrayLike, n: int | None) -> Array:
     """The first `n` rows of the batch as starts of chains, from its beginning again where it has fewer; None is all."""
-    rows = jnp.asarray(batch, rbm.dtype)
+    # NumPy converts its own arrays: nothing to compile
+    rows = jax.device_put(batch.astype(rbm.dtype)) if isinstance(batch, np.ndarray) else jnp.asarray(batch, rbm.dtype)
     return rows if n is None or n == len(rows) else jnp.resize(rows, (n, rows.shape[1]))
