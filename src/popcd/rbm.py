@@ -13,6 +13,7 @@ from popcd.checks import column_means, positive_int, real_array, training_matrix
 from popcd.prng import host_generator
 
 _FEW, _FEWEST_FACTORS, _MOST_FACTORS = 96, 4, 16  # up to so many factors share one logarithm; of more, so many share each
+_LANES = 8  # numbers that a processor computes with together: with as many groups it leaves none over
 _MEAN_MARGIN = 1e-3  # data means are kept this far from 0 and 1, so that their logits stay within about 7
 
 
@@ -35,7 +36,8 @@ def softplus_sum(x: Array) -> Array:
     if n <= _FEW:
         # -|x| in other words: XLA would share the exponentials with a draw, and to keep so few costs more than to repeat them
         return jnp.sum(larger, axis=-1) + jnp.log(jnp.prod(1 + jnp.exp(jnp.minimum(x, -x)), axis=-1))
-    factors = max(d for d in range(1, _MOST_FACTORS + 1) if n % d == 0)  # filling groups up costs more than it saves
+    divisors = [d for d in range(1, _MOST_FACTORS + 1) if n % d == 0]  # filling groups up costs more than it saves
+    factors = max(divisors, key=lambda d: (d >= _MOST_FACTORS - 4 and n // d % _LANES == 0, d))
     if factors < _FEWEST_FACTORS:
         return jnp.sum(softplus(x), axis=-1)
     groups, product = (*x.shape[:-1], factors, -1), 1 + jnp.exp(-jnp.abs(x))
