@@ -130,3 +130,12 @@ def test_draws_and_weights_share_the_exponentials_of_many_visible_units(name):
     _, inside = loop(name, 784)
     taken = [line for lines in inside for line in lines if operation(line) == "exponential"]
     assert len([line for line in taken if ",784]" in line]) == 1
+
+
+@pytest.mark.parametrize(("visible", "kept"), [(784, 1), (16, 0)])
+def test_exponentials_that_could_be_shared_are_kept_where_they_are_many_only(visible, kept):
+    """In a kernel of their own, which few are not worth."""
+    _, inside = loop("pop-cd", visible)
+    roots = [line for lines in inside for line in lines if line.lstrip().startswith("ROOT")]
+    found = [line for line in roots if operation(line) == "exponential" and f"[{BATCH[visible]},{visible}]" in line]
+    assert len(found) == kept

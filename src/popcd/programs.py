@@ -49,7 +49,7 @@ def keep_compiled_programs() -> None:
 
 
 class CompiledSooner:
-    """A jitted function that compiles in about half the time, to a program that is up to a tenth slower.
+    """A jitted function that compiles sooner, to a slower program.
 
     XLA's older emitters make its kernels, and LLVM optimises them less. These are words for processors: on other devices, and
     by an XLA that does not know them, it is compiled as ever.
@@ -79,7 +79,7 @@ class CompiledSooner:
 def without_full_collections() -> Iterator[None]:
     """Python's collector goes through young objects only: tracing would have it go through all modules ever loaded.
 
-    What it leaves for later is as garbage as before. Fits in several threads at once share the setting.
+    What it leaves is collected after the fit, or the last of several in threads.
     """
     with _LOCK:
         _COLLECTING.append(gc.get_threshold())
@@ -88,6 +88,6 @@ def without_full_collections() -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            before, _ = _COLLECTING[0], _COLLECTING.pop()
-            if not _COLLECTING:
-                gc.set_threshold(*before)
+            if len(_COLLECTING) == 1:
+                gc.set_threshold(*_COLLECTING[0])
+            _COLLECTING.pop()

@@ -114,9 +114,8 @@ class Streamed(Source):
 
     def _read(self, start: int, end: int) -> Gathered:
         wanted, where = np.unique(self._line(start, end), return_inverse=True)  # the disk is read forwards
-        data, numbers = (
-            _filled(part, self._rows_of_a_window) for part in (self._rows[wanted].astype(np.uint8), where.astype(np.int32))
-        )
+        parts = self._rows[wanted].astype(np.uint8, copy=False), where.astype(np.int32)
+        data, numbers = (_filled(part, self._rows_of_a_window) for part in parts)
         return Gathered(numbers, jnp.asarray(data))
 
 
