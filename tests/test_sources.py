@@ -1,8 +1,11 @@
+import jax
 import numpy as np
 import pytest
 
 import popcd
 import popcd.sources as sources
+from popcd.chunks import prepare
+from popcd.prng import fold_in, root_key, stream
 
 
 def mapped(folder, rows, dtype=np.uint8):
@@ -44,3 +47,12 @@ def test_a_file_with_other_values_names_where_they_are(tmp_path, monkeypatch):
         popcd.train(popcd.RBM.create(16, 4), mapped(tmp_path, data), popcd.cd(), iterations=1, batch_size=5)
     with pytest.raises(ValueError, match="16 columns, but the machine has 15"):
         popcd.train(popcd.RBM.create(15, 4), mapped(tmp_path, data), popcd.cd(), iterations=1, batch_size=5)
+
+
+def test_update_n_has_key_n_of_its_stream_wherever_a_window_begins():
+    """A run that an earlier version began goes on with the bits that it would have had."""
+    rows = prepare(popcd.RBM.create(4, 3), np.eye(4, dtype=np.uint8), popcd.cd(), batch_size=2, seed=9).rows
+    chain = stream(root_key(9), "chain")
+    for start, end in ((0, 4), (3, 7)):
+        expected = [jax.random.key_data(fold_in(chain, number)) for number in range(start, end)]
+        np.testing.assert_array_equal(rows._keys(start, end)[: end - start], expected)

@@ -21,12 +21,8 @@ from popcd.prng import host_keys, host_stream
 from popcd.rbm import RBM
 from popcd.updates import Gathered, Plan, TrainState, Window, advance, advance_briefly, init, init_over_devices
 
-_BLOCK, _SPREAD_BLOCK, _NUMBERS, _LONGEST = (
-    1 << 26,
-    1 << 24,
-    1 << 17,
-    1000,
-)  # bytes, row numbers, updates of a window of batches
+_BLOCK, _SPREAD_BLOCK = 1 << 26, 1 << 24  # bytes of a window of batches
+_NUMBERS, _LONGEST = 1 << 17, 1000  # row numbers and updates of one
 
 
 class Source:
