@@ -49,8 +49,8 @@ class Particles:
 
     @property
     def largest_weight(self) -> Array:
-        """The share of the heaviest particle in the total weight."""
-        return jnp.max(jax.nn.softmax(self.log_weights))
+        """The share of the heaviest particle in the total weight, `1 / sum_i (w_i / max w)`."""
+        return 1 / jnp.sum(jnp.exp(self.log_weights - jnp.max(self.log_weights)))
 
 
 def leave_one_out(log_weights: Array) -> Array:

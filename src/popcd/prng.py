@@ -25,15 +25,23 @@ _STREAMS = (
 )
 
 
-def _threefry(key: Any, high: Any, low: Any) -> tuple[Any, Any]:
+def _four_rounds(x0: Any, x1: Any, rotations: tuple[int, ...]) -> tuple[Any, Any]:
+    for rotation in rotations:
+        x0 = x0 + x1
+        x1 = ((x1 << rotation) | (x1 >> (32 - rotation))) ^ x0
+    return x0, x1
+
+
+_four_rounds_jitted = jax.jit(_four_rounds, static_argnames="rotations")  # traced once for a shape, not in every group
+
+
+def _threefry(key: Any, high: Any, low: Any, four_rounds: Any = _four_rounds_jitted) -> tuple[Any, Any]:
     """Encrypt the counter (high, low) with the two words of a key: Threefry-2x32, 20 rounds, on the device or in NumPy."""
     k0, k1 = key[0], key[1]
     schedule = (k0, k1, k0 ^ k1 ^ np.uint32(_PARITY))
     x0, x1 = high + k0, low + k1
     for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
-            x0 = x0 + x1
-            x1 = ((x1 << rotation) | (x1 >> (32 - rotation))) ^ x0
+        x0, x1 = four_rounds(x0, x1, rotations=_ROTATIONS[group % 2])
         x0 = x0 + schedule[(group + 1) % 3]
         x1 = x1 + schedule[(group + 2) % 3] + np.uint32(group + 1)
     return x0, x1
@@ -96,7 +104,7 @@ def host_keys(seed: int, name: str, numbers: np.ndarray) -> np.ndarray:
     True
     """
     counters = np.asarray(numbers).astype(np.uint32)
-    return np.stack(_threefry(_stream_words(seed, name), np.zeros_like(counters), counters), axis=-1)
+    return np.stack(_threefry(_stream_words(seed, name), np.zeros_like(counters), counters, _four_rounds), axis=-1)
 
 
 def host_stream(seed: int, name: str) -> Array:
@@ -110,7 +118,7 @@ def host_stream(seed: int, name: str) -> Array:
 
 @functools.lru_cache
 def _stream_words(seed: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    return _threefry(_root_words(seed), np.zeros(1, np.uint32), np.array([_place(name)]))
+    return _threefry(_root_words(seed), np.zeros(1, np.uint32), np.array([_place(name)]), _four_rounds)
 
 
 def key_at(words: ArrayLike, place: int | Array) -> Array:
@@ -200,15 +208,24 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     rows = logits.reshape(-1, n_units)
     # Of all rows at once: who sums softplus over the same logits shares the exponentials
     z = jnp.exp(-jnp.abs(rows))
-    pairs, z = (jnp.pad(x, ((0, len(rows) % 2), (0, 0))).reshape(-1, 2, n_units) for x in (rows, z))
+    pairs, z = (_pairs(x) for x in (rows, z))
     counter = _index((len(pairs), n_units))
     words = _threefry(jax.random.key_data(key), jnp.full(counter.shape, jnp.asarray(site).astype(jnp.uint32)), counter)
-    first, second = (_states(word, pairs[:, place], z[:, place]) for place, word in enumerate(words))
+    first, second = (_states(word, _of_each(pairs, place), _of_each(z, place)) for place, word in enumerate(words))
     # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
     # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.
     both = jnp.sqrt(first + second * (4 + 4 * first)).astype(jnp.int32)
     states = (both[:, None] >> jnp.arange(2, dtype=jnp.int32)[None, :, None]) & 1
     return jnp.sqrt(states.astype(logits.dtype)).reshape(-1, n_units)[: len(rows)].reshape(logits.shape)
+
+
+def _pairs(rows: Array) -> Array:
+    padded = jnp.pad(rows, ((0, 1), (0, 0))) if len(rows) % 2 else rows
+    return padded.reshape(-1, 2, rows.shape[1])
+
+
+def _of_each(pairs: Array, place: int) -> Array:
+    return jax.lax.index_in_dim(pairs, place, axis=1, keepdims=False)
 
 
 def _states(words: Array, logits: Array, z: Array) -> Array:
