@@ -21,14 +21,16 @@ rows, compiled = np.eye(8), []
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, _, **about: compiled.append(about["fun_name"]) if event.endswith("backend_compile_duration") else None
 )
-machine = popcd.BernoulliRBM(n_components=3, n_iter=1, random_state=0).fit(rows)
+for rate in {rates}:
+    machine = popcd.BernoulliRBM(n_components=3, n_iter=1, random_state=0, learning_rate=rate).fit(rows)
 print(jax.config.jax_compilation_cache_dir, machine.components_.sum(), *compiled)
 """
 
 
-def fit(**words: str) -> list[str]:
+def fit(rates: tuple[float, ...] = (0.1,), **words: str) -> list[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | words
-    done = subprocess.run([sys.executable, "-W", "error", "-c", FIT], env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-W", "error", "-c", FIT.replace("{rates}", str(rates))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
@@ -43,6 +45,16 @@ def test_a_first_fit_compiles_its_updates_only(tmp_path):
     """Each further program, such as that of `jax.random.key`, would add some hundredths of a second."""
     _, _, *compiled = fit(XDG_CACHE_HOME=str(tmp_path))
     assert compiled == ["jit(advance)"]
+
+
+def test_fits_at_other_rates_share_the_program(tmp_path):
+    """A grid search over learning rates compiles once."""
+    (_, one, *_), (_, both, *compiled) = (
+        fit(XDG_CACHE_HOME=str(tmp_path)),
+        fit((0.1, 0.2), XDG_CACHE_HOME=str(tmp_path / "new")),
+    )
+    assert compiled == ["jit(advance)"]
+    assert one != both
 
 
 @pytest.mark.parametrize("words", [{"XDG_CACHE_HOME": "{}/file"}, {"JAX_COMPILATION_CACHE_DIR": "{}/mine"}])

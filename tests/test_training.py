@@ -106,6 +106,15 @@ def test_history_is_the_mean_over_the_updates_between_rows():
         np.testing.assert_allclose(coarse[name], fine[name].mean(), rtol=1e-5)
 
 
+def test_history_measures_the_particles_and_the_gradient_of_an_update():
+    """With the exact estimator all is known: particles are all states of the smaller side, their weights its probabilities."""
+    run = train(iterations=1, evaluate_every=1)
+    uphill, p = reference.expected_gradient(START, STRIPES, reference.p_visible(START)), reference.p_visible(START.mirror())
+    expected = {"gradient_norm": np.linalg.norm(uphill), "ess": 1 / (p**2).sum(), "largest_weight": p.max()}
+    for name, value in expected.items():
+        np.testing.assert_allclose(run.history[name], value, rtol=1e-4)
+
+
 def test_a_user_given_evaluation_and_what_kernels_know():
     run = train(popcd.pt(3), evaluate_every=10, evaluate=lambda rbm: {"norm": float(jnp.abs(rbm.weights).sum())})
     assert run.history["norm"].shape == (2,)

@@ -7,9 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import scipy.sparse
+from jax import Array
 
 from popcd.checks import one_of
+from popcd.chunks import Training, prepared
 from popcd.estimators import BUILDERS, Estimator
 from popcd.gradient import Offsets
 from popcd.rbm import RBM
@@ -46,6 +49,23 @@ def is_brief(estimator: Estimator, updates: int, batch_size: int, rbm: RBM) -> b
     sweeps = math.prod(settings.get(word) or 1 for word in ("k", "sweeps", "n_temperatures"))
     chains = sweeps * max(int(batch_size), estimator.n_starts or 0)
     return estimator.sampled and int(updates) * chains * rbm.n_visible * rbm.n_hidden <= _BRIEF
+
+
+def _scaled(downhill: Any, rate: Array, _: Any = None) -> tuple[Any, Array]:
+    return jax.tree.map(lambda leaf: -rate * leaf, downhill), rate
+
+
+# Gradient ascent whose rate is its state: fits that differ in their rates share one compiled program
+_ASCENT = optax.GradientTransformation(lambda rbm: jax.device_put(np.zeros((), rbm.dtype)), _scaled)
+
+
+def rated_training(
+    rbm: RBM, rows: np.ndarray, estimator: Estimator, rate: float, updates: int, batch_size: int, centered: bool, seed: int
+) -> Training:
+    """The training of checked rows by so many updates of gradient ascent at this rate."""
+    brief = is_brief(estimator, updates, batch_size, rbm)
+    training = prepared(rbm, rows, estimator, _ASCENT, batch_size, centered, seed, brief=brief)
+    return training._replace(first=training.first._replace(optimizer=jax.device_put(np.asarray(rate, rbm.dtype))))
 
 
 def dense(matrix: Any) -> np.ndarray:

@@ -15,7 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popcd.checks import non_negative, positive_int
-from popcd.chunks import Training, ascent, prepared
+from popcd.chunks import Training
 from popcd.estimators import Estimator
 from popcd.evaluation.bracket import BASE_MARGIN
 from popcd.evaluation.pseudo import pseudo_rows
@@ -26,9 +26,9 @@ from popcd.fitting import (
     continued,
     dense,
     drawn_seed,
-    is_brief,
     named_estimator,
     plain_state,
+    rated_training,
 )
 from popcd.kernels.gibbs import sweep
 from popcd.prng import root_key
@@ -221,9 +221,8 @@ class BernoulliRBM(ScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _training(self, rbm: RBM, rows: np.ndarray, batch_size: int, updates: int, seed: int) -> Training:
         estimator = named_estimator(self.estimator, self.k, self.n_chains, positive_int("batch_size", self.batch_size))
-        rule = ascent(None, non_negative("learning_rate", self.learning_rate), 0.0)
-        brief = is_brief(estimator, updates, batch_size, rbm)
-        return prepared(rbm, rows, estimator, rule, batch_size, bool(self.centered), seed, brief=brief)
+        rate = non_negative("learning_rate", self.learning_rate)
+        return rated_training(rbm, rows, estimator, rate, updates, batch_size, bool(self.centered), seed)
 
     def _telling(self, rows: np.ndarray) -> Callable[[RBM], Mapping[str, float]]:
         """After every epoch: scikit-learn's line, where it is asked for."""
