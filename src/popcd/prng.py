@@ -215,8 +215,10 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
     # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.
     both = jnp.sqrt(first + second * (4 + 4 * first)).astype(jnp.int32)
-    states = (both[:, None] >> jnp.arange(2, dtype=jnp.int32)[None, :, None]) & 1
-    return jnp.sqrt(states.astype(logits.dtype)).reshape(-1, n_units)[: len(rows)].reshape(logits.shape)
+    twice = jnp.broadcast_to(both[:, None], (len(both), 2, n_units)).reshape(-1, n_units)  # XLA is slow in three dimensions
+    place = jax.lax.broadcasted_iota(jnp.int32, twice.shape, 0) & 1
+    states = jnp.sqrt(((twice >> place) & 1).astype(logits.dtype))
+    return states[: len(rows)].reshape(logits.shape)
 
 
 def _pairs(rows: Array) -> Array:
