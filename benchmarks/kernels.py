@@ -45,7 +45,7 @@ def main():
     machine = popcd.RBM.create(size.visible, size.hidden)
     training = prepare(machine, random_rows(size), BUILDERS[words.estimator](), batch_size=size.batch, learning_rate=0.01)
     rows, first = training.rows, training.first
-    program = advance.lower(first, 2, rows._read(0, 2), rows._keys(0, 2), rows._plan).compile().as_text()
+    program = advance.lower(first, 2, 0, rows._read(0, 2), rows._keys(0, 2), rows._plan).compile().as_text()
     shapes = dict(re.findall(r"%([\w.-]+) = (\S+?)(?:\{\S*)? ", program))
     rows.advance(first, n)
     with tempfile.TemporaryDirectory() as folder:

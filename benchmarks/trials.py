@@ -52,7 +52,7 @@ def worker(case: str, trials: int) -> None:
         return start, jnp.asarray(line), jnp.asarray(host_keys(seed, "chain", np.arange(updates)))
 
     def many(state: TrainState, numbers, keys):
-        return advance(state, updates, Gathered(numbers, data), keys, plan)
+        return advance(state, updates, 0, Gathered(numbers, data), keys, plan)
 
     if trials == 1:
         parts = trial(0)

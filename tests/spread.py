@@ -84,7 +84,7 @@ def collectives(name: str, mesh: Mesh) -> list[tuple[str, list[int]]]:
     source = training.rows
     with using(mesh):
         program = advance.lower(
-            training.first, UPDATES, source._read(0, UPDATES), source._keys(0, UPDATES), source._plan
+            training.first, UPDATES, 0, source._read(0, UPDATES), source._keys(0, UPDATES), source._plan
         ).compile()
     words = r"= (.*?) (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\("
     found = []

@@ -56,3 +56,15 @@ def test_update_n_has_key_n_of_its_stream_wherever_a_window_begins():
     for start, end in ((0, 4), (3, 7)):
         expected = [jax.random.key_data(fold_in(chain, number)) for number in range(start, end)]
         np.testing.assert_array_equal(rows._keys(start, end)[: end - start], expected)
+
+
+def test_chunks_share_a_window_that_ends_with_the_run(monkeypatch):
+    """Windows of ten updates, chunks of four: a chunk that the window does not hold whole begins the next."""
+    windows, read = [], sources.Resident._read
+    monkeypatch.setattr(sources, "_LONGEST", 10)
+    monkeypatch.setattr(sources.Resident, "_read", lambda self, *window: windows.append(window) or read(self, *window))
+    data, settings = popcd.datasets.load("bars-and-stripes").train, {"batch_size": 5, "iterations": 19, "seed": 1}
+    short = popcd.train(popcd.RBM.create(16, 4), data, popcd.cd(), evaluate_every=4, **settings)
+    assert windows == [(0, 10), (8, 18), (16, 19)]
+    whole = popcd.train(popcd.RBM.create(16, 4), data, popcd.cd(), **settings)
+    np.testing.assert_array_equal(short.rbm.weights, whole.rbm.weights)

@@ -43,7 +43,7 @@ def program(name: str, visible: int) -> jax.stages.Compiled:
     offsets = Offsets(data.mean(axis=0), np.zeros(16))
     state = init(jax.random.key(0), popcd.RBM.create(visible, 16), data[: plan.n_starts], offsets, plan)
     numbers = np.zeros(10 * plan.batch_size, np.int32)
-    return advance.lower(state, 10, Gathered(numbers, data), host_keys(0, "chain", np.arange(10)), plan).compile()
+    return advance.lower(state, 10, 0, Gathered(numbers, data), host_keys(0, "chain", np.arange(10)), plan).compile()
 
 
 def computations(name: str, visible: int) -> dict[str, list[str]]:

@@ -137,7 +137,7 @@ def _chunks(state: TrainState, rows: Source, iterations: int, stops: tuple[int, 
     while (start := int(state.step)) < iterations:
         stop = min(iterations, start + _LONGEST_CHUNK, *(start - start % every + every for every in stops))
         before = state
-        state, sums = rows.advance(before, stop)
+        state, sums = rows.advance(before, stop, iterations)
         if not _finite(state.rbm):
             step, good = _last_good(before, stop, rows)
             raise TrainingDivergedError(step, Run(good.rbm, {}, good))

@@ -34,6 +34,7 @@ class Source:
         self._plan, self._seed, self._epochs = plan, seed, Epochs(seed, len(rows), shuffle)
         self._means, self._first = means, self._epochs.rows(0, plan.n_starts)
         self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
+        self._held: tuple[int, int, Any, Any] = (0, 0, None, None)
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
@@ -49,16 +50,26 @@ class Source:
         key = host_stream(self._seed, "chain")
         jax.eval_shape(self._plan.estimator.step, key, state.estimator, state.rbm, self._first_rows())
 
-    def advance(self, state: TrainState, stop: int) -> tuple[TrainState, dict[str, np.ndarray]]:
-        """Updates until step `stop`, and the sums of what was measured on the way."""
+    def advance(self, state: TrainState, stop: int, last: int = 0) -> tuple[TrainState, dict[str, np.ndarray]]:
+        """Updates until step `stop`, and the sums of what was measured on the way; the run may go on until step `last`."""
         program, totals = advance_briefly if self._plan.brief else advance, dict[str, np.ndarray]()
         while (start := int(state.step)) < stop:
             end = min(start + self._window, stop)
-            batches = self._read(start, end)
+            first, batches, keys = self._covering(start, end, last)
             with using(self.mesh):
-                state, sums = program(state, end, batches, self._keys(start, end), self._plan)
+                state, sums = program(state, end, first, batches, keys, self._plan)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
+
+    def _covering(self, start: int, end: int, last: int) -> tuple[int, Any, Any]:
+        """A window that holds updates `start` to `end`: its first update, its batches and its keys.
+
+        The last one is held, because chunks may be far shorter than windows.
+        """
+        if not self._held[0] <= start < end <= self._held[1]:
+            until = min(start + self._window, max(end, last))
+            self._held = start, until, self._read(start, until), self._keys(start, until)
+        return self._held[0], *self._held[2:]
 
     def _keys(self, start: int, end: int) -> np.ndarray:
         """The words of the keys of updates `start` to `end`, and zeros up to a whole window."""

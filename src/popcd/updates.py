@@ -108,10 +108,12 @@ def init_over_devices(key: Array, rbm: RBM, starts: Array, offsets: Offsets, pla
 
 @functools.partial(jax.jit, static_argnames="plan")
 def advance(
-    state: TrainState, stop: int | Array, batches: Gathered | Window, keys: ArrayLike, plan: Plan
+    state: TrainState, stop: int | Array, first: int | Array, batches: Gathered | Window, keys: ArrayLike, plan: Plan
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Updates until step `stop`, each with its key; the new state, and the sums of what was measured on the way."""
-    first = state.step
+    """Updates until step `stop`; the new state, and the sums of what was measured on the way.
+
+    Batches and keys are those of step `first` and of those that follow it.
+    """
 
     @jax.jit  # so that it is traced once, for the shapes of what it measures and for the loop
     def update(state: TrainState) -> tuple[TrainState, dict[str, Array]]:

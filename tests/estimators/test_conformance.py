@@ -207,7 +207,7 @@ def test_matrix_products_of_a_compiled_update(row, centered):
     state = init(jax.random.key(0), popcd.RBM.create(24, 12), data[: plan.n_starts], offsets, plan)
     numbers = np.zeros(400 + plan.n_further, np.int32)
     keys = host_keys(0, "chain", np.arange(100))
-    text = advance.lower(state, 100, Gathered(numbers, data), keys, plan).compile().as_text()
+    text = advance.lower(state, 100, 0, Gathered(numbers, data), keys, plan).compile().as_text()
     assert len(re.findall(r"= \S+ (?:dot|custom-call)\(", text)) == row.products
 
 
