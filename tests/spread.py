@@ -43,14 +43,15 @@ def rows() -> np.ndarray:
 
 
 def trained(name: str, mesh: Mesh | None, updates: int = UPDATES) -> dict[str, np.ndarray]:
-    """Parameters after a few updates, and the chains after the first."""
+    """Parameters after a few updates, the chains after the first, and what was measured; both chunks share a window."""
     start = popcd.RBM.create(VISIBLE, HIDDEN, seed=1)
     training = prepare(start, rows(), ESTIMATORS[name], batch_size=BATCH, learning_rate=RATE, mesh=mesh)
-    first, _ = training.rows.advance(training.first, 1)
-    last, _ = training.rows.advance(first, updates)
+    first, _ = training.rows.advance(training.first, 1, updates)
+    last, sums = training.rows.advance(first, updates, updates)
     chains = [np.asarray(leaf) for leaf in jax.tree.leaves(on_host(first.estimator))]
     found = {"weights": last.rbm.weights, "visible": last.rbm.visible_bias, "hidden": last.rbm.hidden_bias}
-    return {k: np.asarray(v) for k, v in on_host(found).items()} | {f"chains {i}": leaf for i, leaf in enumerate(chains)}
+    found = {k: np.asarray(v) for k, v in on_host(found).items()} | {"norm": sums["gradient_norm"]}
+    return found | {f"chains {i}": leaf for i, leaf in enumerate(chains)}
 
 
 def resumed(first: int, then: int) -> np.ndarray:

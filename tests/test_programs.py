@@ -134,9 +134,20 @@ def test_full_collections_wait_for_the_end_of_the_last_fit():
 
     with pytest.raises(ZeroDivisionError) as error:
         fail()
-    assert error.value.args[:2] == before[:2]
+    assert error.value.args[0] > before[0]
+    assert error.value.args[1] == before[1]
     assert error.value.args[2] > 1_000_000
     assert gc.get_threshold() == before
+
+
+def test_a_collector_that_is_off_stays_off():
+    before = gc.get_threshold()
+    gc.set_threshold(0, *before[1:])
+    try:
+        with without_full_collections():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_garbage_of_many_fits_does_not_pile_up():

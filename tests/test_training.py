@@ -1,3 +1,4 @@
+import dataclasses
 import sys
 import warnings
 
@@ -113,6 +114,23 @@ def test_history_measures_the_particles_and_the_gradient_of_an_update():
     expected = {"gradient_norm": np.linalg.norm(uphill), "ess": 1 / (p**2).sum(), "largest_weight": p.max()}
     for name, value in expected.items():
         np.testing.assert_allclose(run.history[name], value, rtol=1e-4)
+
+
+def test_history_has_the_means_of_whatever_an_estimator_measures():
+    """Whole numbers and yes or no beside fractions."""
+    plain = popcd.cd()
+
+    def step(key, chains, rbm, starts):
+        chains, particles = plain.step(key, chains, rbm, starts)
+        ones = jnp.sum(particles.visible[0]).astype(jnp.int32)
+        return chains, dataclasses.replace(particles, info={"ones": ones, "odd": ones % 2 == 1, "pair": jnp.array([1, 2])})
+
+    run = train(dataclasses.replace(plain, step=step), iterations=40, evaluate_every=1, evaluate=lambda rbm: {})
+    np.testing.assert_array_equal(run.history["odd"], run.history["ones"] % 2)
+    assert 0 < run.history["odd"].mean() < 1
+    coarse = train(dataclasses.replace(plain, step=step), iterations=40, evaluate_every=40, evaluate=lambda rbm: {})
+    np.testing.assert_allclose(coarse.history["odd"], run.history["odd"].mean(), rtol=1e-6)
+    np.testing.assert_array_equal(coarse.history["pair"], [[1, 2]])
 
 
 def test_a_user_given_evaluation_and_what_kernels_know():

@@ -28,7 +28,7 @@ class Epochs:
             return (np.arange(first, first + n) % self.n_rows).astype(np.int32)
         epoch, within = divmod(first, self.n_rows)
         orders = [self._order(e) for e in range(epoch, (first + n - 1) // self.n_rows + 1)]
-        self._orders = dict(enumerate(orders[-2:], epoch + len(orders) - len(orders[-2:])))  # the next call begins there
+        self._orders = dict(enumerate(orders[-2:], epoch + len(orders) - len(orders[-2:])))  # the next call mostly begins there
         return np.concatenate(orders)[within : within + n]
 
     def _order(self, epoch: int) -> np.ndarray:

@@ -94,7 +94,7 @@ def drawn_seed(chance: np.random.RandomState) -> int:
 
 
 def plain_state(state: TrainState) -> dict[str, Any]:
-    """What the next update needs beside the machine, as plain arrays; gradient ascent needs nothing of its own."""
+    """What the next update needs beside the machine, as plain arrays; the learning rate is a setting."""
     chains = [np.asarray(leaf) for leaf in jax.tree.leaves(state.estimator)]
     return {"step": int(state.step), "chains": chains, "offsets": [np.asarray(leaf) for leaf in state.offsets]}
 

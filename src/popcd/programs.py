@@ -19,7 +19,7 @@ _SOONER = {
     "xla_backend_optimization_level": 1,
     "xla_cpu_parallel_codegen_split_count": min(32, available_processors()),  # more parts than threads cost more than they save
 }
-_LOCK, _NEVER = threading.Lock(), 1 << 30
+_LOCK, _MANY, _NEVER = threading.Lock(), 20_000, 1 << 30
 _COLLECTING: list[tuple[int, int, int]] = []  # what the thresholds were, for each fit under way
 
 
@@ -77,13 +77,14 @@ class CompiledSooner:
 
 @contextlib.contextmanager
 def without_full_collections() -> Iterator[None]:
-    """Python's collector goes through young objects only: tracing would have it go through all modules ever loaded.
+    """Python's collector goes through young objects only, and seldom: tracing would have it go through all modules ever loaded.
 
     What it leaves is collected after the fit, or the last of several in threads.
     """
     with _LOCK:
         _COLLECTING.append(gc.get_threshold())
-        gc.set_threshold(*_COLLECTING[0][:2], _NEVER)
+        young, middle, _ = _COLLECTING[0]
+        gc.set_threshold(young and max(_MANY, young), middle, _NEVER)  # 0 is how a user switches the collector off
     try:
         yield
     finally:

@@ -23,6 +23,7 @@ from popcd.updates import Gathered, Plan, TrainState, Window, advance, advance_b
 
 _BLOCK, _SPREAD_BLOCK = 1 << 26, 1 << 24  # bytes of a window of batches
 _NUMBERS, _LONGEST = 1 << 17, 1000  # row numbers and updates of one
+_NONE: tuple[int, int, Any, Any] = (0, 0, None, None)  # a window of no updates
 
 
 class Source:
@@ -34,7 +35,7 @@ class Source:
         self._plan, self._seed, self._epochs = plan, seed, Epochs(seed, len(rows), shuffle)
         self._means, self._first = means, self._epochs.rows(0, plan.n_starts)
         self._window = int(np.clip(window, 2, _LONGEST))  # updates that are compiled and handed over together
-        self._held: tuple[int, int, Any, Any] = (0, 0, None, None)
+        self._held = _NONE
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
@@ -51,25 +52,28 @@ class Source:
         jax.eval_shape(self._plan.estimator.step, key, state.estimator, state.rbm, self._first_rows())
 
     def advance(self, state: TrainState, stop: int, last: int = 0) -> tuple[TrainState, dict[str, np.ndarray]]:
-        """Updates until step `stop`, and the sums of what was measured on the way; the run may go on until step `last`."""
+        """Updates until step `stop`, and the sums of what was measured on the way; as many may follow until step `last`."""
         program, totals = advance_briefly if self._plan.brief else advance, dict[str, np.ndarray]()
+        length = stop - int(state.step)
         while (start := int(state.step)) < stop:
             end = min(start + self._window, stop)
-            first, batches, keys = self._covering(start, end, last)
+            ahead = min(start + self._window // length * length, last)  # whole chunks
+            first, batches, keys = self._covering(start, end, max(end, ahead))
             with using(self.mesh):
                 state, sums = program(state, end, first, batches, keys, self._plan)
             totals = {name: value + totals.get(name, 0) for name, value in _host(sums).items()}
         return state, totals
 
-    def _covering(self, start: int, end: int, last: int) -> tuple[int, Any, Any]:
+    def _covering(self, start: int, end: int, until: int) -> tuple[int, Any, Any]:
         """A window that holds updates `start` to `end`: its first update, its batches and its keys.
 
-        The last one is held, because chunks may be far shorter than windows.
+        It is read up to update `until`, and held where that lies beyond `end`: chunks may be far shorter than windows.
         """
-        if not self._held[0] <= start < end <= self._held[1]:
-            until = min(start + self._window, max(end, last))
-            self._held = start, until, self._read(start, until), self._keys(start, until)
-        return self._held[0], *self._held[2:]
+        held = self._held
+        if not held[0] <= start < end <= held[1]:
+            held = start, until, self._read(start, until), self._keys(start, until)
+            self._held = held if until > end else _NONE
+        return held[0], *held[2:]
 
     def _keys(self, start: int, end: int) -> np.ndarray:
         """The words of the keys of updates `start` to `end`, and zeros up to a whole window."""

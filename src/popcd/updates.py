@@ -118,16 +118,18 @@ def advance(
     @jax.jit  # so that it is traced once, for the shapes of what it measures and for the loop
     def update(state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         place = state.step - first
-        return _update(key_at(keys, place), state, *batches.at(place, plan), plan)
+        after, measured = _update(key_at(keys, place), state, *batches.at(place, plan), plan)
+        return after, jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(state.rbm.dtype), measured)
 
-    def body(carry: tuple[TrainState, Array]) -> tuple[TrainState, Array]:
+    def body(carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
         state, measured = update(carry[0])
         return state, carry[1] + ravel_pytree(measured)[0]
 
     measured = jax.eval_shape(update, state)[1]
     # All sums in one array: a kernel for each would be compiled on its own and started for every update
-    totals, by_name = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured))
-    state, totals = jax.lax.while_loop(lambda carry: carry[0].step < stop, body, (state, totals))
+    like, by_name = ravel_pytree(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), measured))
+    nothing: Any = np.zeros(like.shape, like.dtype)  # a constant needs no kernel
+    state, totals = jax.lax.while_loop(lambda carry: carry[0].step < stop, body, (state, nothing))
     return state, by_name(totals)
 
 
@@ -138,9 +140,10 @@ def _update(key: Array, state: TrainState, batch: Array, starts: Array, plan: Pl
     rbm, offsets = state.rbm, state.offsets
     chains, particles = plan.estimator.step(key, state.estimator, rbm, starts)
     uphill = gradient(rbm, batch, particles)
+    ess = particles.ess
     measured = {
-        "ess": particles.ess,
-        "ess_fraction": particles.ess / len(particles.log_weights),
+        "ess": ess,
+        "ess_fraction": ess / len(particles.log_weights),
         "largest_weight": particles.largest_weight,
         "gradient_norm": _norm(uphill),
         **particles.info,
