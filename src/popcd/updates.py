@@ -121,15 +121,14 @@ def advance(
         after, measured = _update(key_at(keys, place), state, *batches.at(place, plan), plan)
         return after, jax.tree.map(lambda leaf: jnp.asarray(leaf).astype(state.rbm.dtype), measured)
 
-    def body(carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
+    def body(carry: tuple[TrainState, Array]) -> tuple[TrainState, Array]:
         state, measured = update(carry[0])
         return state, carry[1] + ravel_pytree(measured)[0]
 
     measured = jax.eval_shape(update, state)[1]
     # All sums in one array: a kernel for each would be compiled on its own and started for every update
-    like, by_name = ravel_pytree(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), measured))
-    nothing: Any = np.zeros(like.shape, like.dtype)  # a constant needs no kernel
-    state, totals = jax.lax.while_loop(lambda carry: carry[0].step < stop, body, (state, nothing))
+    totals, by_name = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), measured))
+    state, totals = jax.lax.while_loop(lambda carry: carry[0].step < stop, body, (state, totals))
     return state, by_name(totals)
 
 
