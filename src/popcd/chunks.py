@@ -155,11 +155,11 @@ def _optimizer(
         raise ValueError("give either optimizer, which knows its own rate, or learning_rate, not both")
     if not callable(learning_rate):
         learning_rate = non_negative("learning_rate", 0.1 if learning_rate is None else learning_rate)
-    return ascent(given, learning_rate, non_negative("weight_decay", weight_decay))
+    return _ascent(given, learning_rate, non_negative("weight_decay", weight_decay))
 
 
 @functools.lru_cache
-def ascent(
+def _ascent(
     given: optax.GradientTransformation | None, learning_rate: float | optax.Schedule, weight_decay: float
 ) -> optax.GradientTransformation:
     """Cached, because equal settings then share one compiled program."""

@@ -50,7 +50,7 @@ def _threefry(key: Any, high: Any, low: Any, four_rounds: Any = _four_rounds_jit
 def root_key(seed: int) -> Array:
     """The key of a seed (uint64), where all streams of a run begin; below 2**32 it equals `jax.random.key`.
 
-    Made on the host: what `jax.random.key` compiles would be a tenth of a first fit.
+    Made on the host: `jax.random.key` would compile a program of its own.
 
     >>> import jax
     >>> bool(root_key(7) == jax.random.key(7))
@@ -208,10 +208,10 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     rows = logits.reshape(-1, n_units)
     # Of all rows at once: who sums softplus over the same logits shares the exponentials
     z = jnp.exp(-jnp.abs(rows))
-    pairs, z = (_pairs(x) for x in (rows, z))
-    counter = _index((len(pairs), n_units))
+    logits_of_each, z_of_each = _pairs(rows), _pairs(z)
+    counter = _index(z_of_each[0].shape)
     words = _threefry(jax.random.key_data(key), jnp.full(counter.shape, jnp.asarray(site).astype(jnp.uint32)), counter)
-    first, second = (_states(word, _of_each(pairs, place), _of_each(z, place)) for place, word in enumerate(words))
+    first, second = map(_states, words, logits_of_each, z_of_each)
     # Both states in one number, so that a block is computed once for the two. XLA repeats what is cheap for every use, but
     # no roots: those of 0, 1, 4 and 9 make it draw once, those of 0 and 1 take the states apart once.
     both = jnp.sqrt(first + second * (4 + 4 * first)).astype(jnp.int32)
@@ -221,13 +221,11 @@ def bernoulli(key: Array, logits: Array, site: int | Array = 0) -> Array:
     return states[: len(rows)].reshape(logits.shape)
 
 
-def _pairs(rows: Array) -> Array:
+def _pairs(rows: Array) -> list[Array]:
+    """The first rows of all pairs, and the second; a last row alone has one of zeros beside it."""
     padded = jnp.pad(rows, ((0, 1), (0, 0))) if len(rows) % 2 else rows
-    return padded.reshape(-1, 2, rows.shape[1])
-
-
-def _of_each(pairs: Array, place: int) -> Array:
-    return jax.lax.index_in_dim(pairs, place, axis=1, keepdims=False)
+    pairs = padded.reshape(-1, 2, rows.shape[1])
+    return [jax.lax.index_in_dim(pairs, place, axis=1, keepdims=False) for place in (0, 1)]
 
 
 def _states(words: Array, logits: Array, z: Array) -> Array:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from scipy.special import expit
 
 from popcd.checks import binary_matrix, column_means
 from popcd.devices import PARTICLES, using
@@ -39,7 +38,8 @@ class Source:
 
     def begin(self, rbm: RBM) -> TrainState:
         """The state before the first update."""
-        key, hidden = host_stream(self._seed, "init"), expit(np.asarray(rbm.hidden_bias, np.float64))
+        key, bias = host_stream(self._seed, "init"), np.asarray(rbm.hidden_bias, np.float64)
+        hidden = np.exp(-np.logaddexp(0, -bias))  # the sigmoid, for which SciPy would have to be loaded
         words = key, rbm, self._first_rows(), Offsets(self._means, hidden), self._plan
         if self.mesh is None:
             return init(*words)
